@@ -16,9 +16,8 @@ from actors.fabric.counters import N_ADMISSIONS, N_DROPPED, N_REJECTIONS, N_VERD
 from actors.fabric.fabric_world import CoflowWorld
 from actors.fabric.greedy import Matching, end_stopped_flow, free_port, move_group, stop_flow
 from actors.fabric.initial_arrays import at_start, per
-from actors.fabric.messages import TELL, read_due, send_due, send_verdict
+from actors.fabric.messages import SEND_REST, read_due, send_due, send_verdict
 from actors.fabric.ports import Fabric, flows_of, last_end, lines_of
-from actors.fabric.ranking import Ranking
 from actors.kernel.compiled import compiled, inlined
 from actors.kernel.counters import N_ARRIVED
 from actors.kernel.queue import NEVER, NONE
@@ -42,6 +41,8 @@ class Admission(NamedTuple):
     sent: np.ndarray = per("run", 0, 2)
     unended: np.ndarray = per("coflow")  # flows of a dropped coflow whose ends were not received
     bytes_sent: np.ndarray = per("coflow", 0.0)  # by a dropped coflow when the decision takes effect
+    # of programs: how many, how many of them the time limit ended, and the largest gap
+    solved: np.ndarray = per("run", 0.0, 3)
 
 
 def make_admission(fabric: Fabric, deadline_ns: np.ndarray) -> Admission:
@@ -80,13 +81,11 @@ def decide_verdict(w: CoflowWorld, a: Admission, t: int, coflow: int, verdict: i
 
 
 @compiled
-def drop_greedy(
-    w: CoflowWorld, a: Admission, r: Ranking, m: Matching, t: int, coflow: int, verdict: int
-) -> None:
+def drop_greedy(w: CoflowWorld, a: Admission, m: Matching, t: int, coflow: int, verdict: int) -> None:
     """Drop a coflow, as DROPPED or LATE, under greedy rates: its flows stop, and it never finishes."""
     fabric, flows, coflows = w.fabric, w.fabric.flows, w.fabric.coflows
     effective = t + w.network.delay_ns
-    move_group(fabric, r, m, effective, coflow, NONE)
+    move_group(fabric, m, effective, coflow, NONE)
     for flow in flows_of(coflows, coflow):
         a.bytes_sent[coflow] += flows.size[flow]
         if flows.finish[flow] == NEVER:
@@ -95,7 +94,7 @@ def drop_greedy(
                 free_port(m, flows.source[flow])
                 free_port(m, flows.sink[flow])
             a.bytes_sent[coflow] -= flows.left[flow]
-            end_stopped_flow(fabric, r, effective, flow)
+            end_stopped_flow(fabric, m, effective, flow)
             flows.finish[flow] = NONE
             a.unended[coflow] += 1
             w.counts[N_ARRIVED] -= 1
@@ -148,7 +147,7 @@ def send_verdicts(w: CoflowWorld, a: Admission, t: int, others: int) -> None:
             a.sent[1] = 0
             continue
         if room <= 0:
-            send_due(w, TELL, read_due(w))
+            send_due(w, SEND_REST, read_due(w))
             return
         room -= 1
         a.sent[1] += 1

@@ -4,72 +4,94 @@ The coordinator knows what it has received. A schedule reaches all agents, and t
 network delay, and the cost of the decision, after the decision. Until then the schedule before it is in force, so that
 no port ever carries more than it can. The coordinator computes with these times: its estimate of what a flow has left
 is exact where its own costs are given, and approximate where they are measured.
+
+Its work is counted by scheduling interval. An interval is missed if the coordinator had not done the work of that
+interval when it ended; the rest is added to the work of the next interval (Philae, section 9.3). Nothing of that
+changes what is scheduled.
 """
 
-from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from actors.fabric.counters import N_DECISIONS, N_RATES, N_REFILLS, N_UPDATES
-from actors.fabric.fabric_world import CoflowWorld, expect_coflow
-from actors.fabric.greedy import Matching, end_flow, end_stopped_flow
-from actors.fabric.initial_arrays import list_per, per
-from actors.fabric.intervals import (
-    charge,
-    charge_updates,
-    enter_interval,
-    note_heard,
-    note_schedules,
+from actors.fabric.counters import (
+    N_DECISIONS,
+    N_HEARD,
+    N_INTERVALS,
+    N_MISSED,
+    N_RATES,
+    N_REFILLS,
+    N_SCHEDULES,
+    N_UPDATES,
+    N_WITHOUT,
 )
+from actors.fabric.fabric_world import CoflowWorld, expect_coflow
+from actors.fabric.initial_arrays import list_per, per
 from actors.fabric.messages import (
     DECIDE,
-    FLOW_CUT,
-    FLOW_DONE,
     FLOW_END,
-    LINE_DONE,
     LINE_END,
-    REGISTER,
-    TELL,
-    UPDATE,
+    SEND_REST,
     read_due,
-    read_flow_cut,
     read_flow_done,
-    read_register,
-    read_update,
     send_due,
     send_set_rate,
     send_value,
 )
-from actors.fabric.ports import Fabric, flow_speed, flows_of, mark_ended, take_bytes
-from actors.fabric.ranking import Ranking
+from actors.fabric.ports import flows_of, mark_ended
 from actors.fabric.updates import generation_to_send
 from actors.fabric.waves import join_shuffle, leave_shuffle
-from actors.kernel.compiled import compiled, inlined, template
-from actors.kernel.cost import LIVE, known_cost, take
+from actors.kernel.compiled import compiled, inlined
+from actors.kernel.cost import LIVE, NO_COST, charge_server, known_cost
 from actors.kernel.counters import N_ARRIVED, N_FINISHED, N_STARTED
-from actors.kernel.queue import NEVER, PYTHON, RUNNING
+from actors.kernel.queue import NEVER
 
 NO_AGENT_REPORTS = np.int64(0)
+AT_EVENTS = np.int64(1)  # an interval of 1 ns: decisions may be made at any time
 SPARE = 8  # messages that the same event may send for other reasons
 
 
 class Agenda(NamedTuple):
     """The active coflows, and when the next decision is due."""
 
-    active: np.ndarray = list_per(
-        "coflow"
-    )  # coflows that are registered and have not ended, in order of arrival
+    interval: int = int(AT_EVENTS)  # ns: decisions are made at its multiples
+    # coflows that are registered and have not ended, in order of arrival
+    active: np.ndarray = list_per("coflow")
     used: np.ndarray = per("run")  # how many of them, with those that have ended since `remove_ended`
     due: np.ndarray = per("run", NEVER)  # ns, NEVER: no decision is due
+    stale: np.ndarray = per(
+        "run", False
+    )  # the order is to be made again; else ended flows' rates are given away
+
+
+@inlined
+def next_tick(t: int, interval: int) -> int:
+    """Return the first multiple of the interval at t or after it."""
+    return (t + interval - 1) // interval * interval
 
 
 @inlined
 def request_decision(w: CoflowWorld, agenda: Agenda, time: int) -> None:
-    """Request a decision at `time`, after all other events of that time, unless an earlier decision is due."""
+    """Request a decision about the order at `time`, or at the end of the interval."""
+    agenda.stale[0] = True
+    wake_coordinator(w, agenda, next_tick(time, agenda.interval))
+
+
+@inlined
+def wake_coordinator(w: CoflowWorld, agenda: Agenda, time: int) -> None:
+    """Let the coordinator decide at `time`, after all other events of that time, unless it decides earlier."""
     if time < agenda.due[0]:
         agenda.due[0] = time
         send_due(w, DECIDE, time)
+
+
+@inlined
+def is_due(w: CoflowWorld, agenda: Agenda) -> bool:
+    """Return whether the decision of the DECIDE at hand is due: no earlier one has replaced it."""
+    if read_due(w) != agenda.due[0]:
+        return False
+    agenda.due[0] = NEVER
+    return True
 
 
 @compiled
@@ -138,19 +160,6 @@ def has_more_to_send(w: CoflowWorld, flow: int) -> bool:
 
 
 @compiled
-def end_greedy(w: CoflowWorld, r: Ranking, m: Matching, flow: int, ended: int) -> bool:
-    """Apply the end of a flow to a greedy schedule; return whether its coflow has ended.
-
-    The flow may have been stopped, or stopped and started again, before the message arrived.
-    """
-    fabric, flows = w.fabric, w.fabric.flows
-    if m.flow[flows.source[flow]] == flow:
-        return end_flow(fabric, r, m, ended, flow)
-    fabric.coflows.sent[flows.coflow[flow]] += flows.left[flow]
-    return end_stopped_flow(fabric, r, ended, flow)
-
-
-@compiled
 def remove_ended(w: CoflowWorld, agenda: Agenda) -> int:
     """Remove coflows that have ended from the active ones; return how many remain."""
     keep = 0
@@ -172,26 +181,10 @@ def note_decision(w: CoflowWorld, coflows: int) -> None:
     charge(w, w.prices.coflow * coflows)
 
 
-@compiled
-def send_greedy_rates(w: CoflowWorld, m: Matching, t: int) -> None:
-    """Send the agents which flows have started and stopped, by a decision or a refill."""
-    changes = m.changes[0]
-    flows, start = w.fabric.flows, w.fabric.coflows.start
-    agents = count_agents(w, m.changed, changes)
-    charge(w, w.prices.flow * changes + w.prices.schedule * agents)
-    late = known_cost(w)
-    for k in range(changes):
-        flow = m.changed[k]
-        agent = flows.source[flow]
-        rate = flow_speed(w.fabric, flow) if m.flow[agent] == flow else 0.0
-        if late > 0:
-            delay_change(w.fabric, flow, rate, late)
-        if rate > 0.0:
-            start[flows.coflow[flow]] = min(start[flows.coflow[flow]], flows.since[flow])
-        send_rate(w, t, flow, rate)
-    w.counts[N_RATES] += changes
-    note_schedules(w, agents)
-    m.changes[0] = 0
+@inlined
+def effective_time(w: CoflowWorld, t: int) -> int:
+    """Return when rates sent at t take effect: after what has been charged so far, and one network delay."""
+    return t + w.network.delay_ns + known_cost(w)
 
 
 @inlined
@@ -217,41 +210,6 @@ def note_schedule(w: CoflowWorld, agent: int) -> None:
         note_schedules(w, 1)
 
 
-@compiled
-def send_changes(
-    w: CoflowWorld,
-    p: Any,
-    num_sent: np.ndarray,
-    t: int,
-    flow_kind: int,
-    of_flow: np.ndarray,
-    line_kind: int,
-    of_group: np.ndarray,
-) -> None:
-    """Send what is new in an allocation, as much as one event may send; further events at this time send the rest.
-
-    Args:
-        p: the allocation; the first `changes` of `changed` are flows, or ~line for an ingress line, with new values.
-        num_sent: [1] how many of them have been sent.
-        flow_kind, line_kind: the kinds of the messages about flows and lines.
-        of_flow, of_group: [F] the value sent for a flow; [G] the value sent for each line of a group.
-    """
-    flows, lines, end = w.fabric.flows, w.fabric.lines, min(p.changes[0], num_sent[0] + w.queue.room - SPARE)
-    for k in range(num_sent[0], end):
-        which = p.changed[k]
-        if which >= 0:
-            agent = flows.source[which]
-            send_value(w, t, agent, flow_kind, which, of_flow[which])
-        else:
-            agent = lines.port[~which]
-            send_value(w, t, agent, line_kind, ~which, of_group[lines.group[~which]])
-        note_schedule(w, agent)
-    w.counts[N_RATES] += end - num_sent[0]
-    num_sent[0] = end
-    if end < p.changes[0]:
-        send_due(w, TELL, read_due(w))
-
-
 @inlined
 def count_agents(w: CoflowWorld, flows: np.ndarray, count: int) -> int:
     """Note that the agents of the first `count` of `flows` are sent something; return how many agents these are."""
@@ -262,99 +220,114 @@ def count_agents(w: CoflowWorld, flows: np.ndarray, count: int) -> int:
 
 
 @compiled
-def delay_change(fabric: Fabric, flow: int, rate: float, late: int) -> None:
-    """Let a flow start, or stop, `late` ns later than the decision assumed."""
-    flows, coflows = fabric.flows, fabric.coflows
-    more = flow_speed(fabric, flow) * late
-    flows.since[flow] += late
-    if rate > 0.0:
-        flows.end[flow] += late
-        coflows.sent[flows.coflow[flow]] -= more
-        return
-    more = min(more, flows.left[flow])
-    take_bytes(fabric, flow, more)
-    coflows.sent[flows.coflow[flow]] += more
-
-
-@inlined
-def ignore(*arguments: Any) -> None:
-    """Handle a message that needs no reaction, or that a policy never receives."""
-
-
-@inlined
-def keep_end(w: CoflowWorld, kind: int) -> None:
-    """Let a transfer end when it does, however late its agent gets to the timer, as it may in the clock `live`."""
-    if w.cost.model == LIVE and (kind == FLOW_END or kind == LINE_END):
-        w.queue.now.time[0] = w.cost.handler.due[0]
-
-
-@template
-def handle_events(w: CoflowWorld, p: Any, until: int, most: int, on_event: Callable) -> int:
-    """Handle events before `until`, at most `most` of them; return the stop reason: the loop of all policies.
-
-    Args:
-        p: the policy's state.
-        on_event: (w, p), handles the event at hand by `handle_event`.
-    """
-    for _ in range(most):
-        why = take(w, until)
-        if why != RUNNING:
-            return why
-        asks_host = on_event(w, p)
-        if asks_host:
-            return PYTHON
-    return RUNNING
-
-
-@template
-def handle_event(
+def send_changes(
     w: CoflowWorld,
-    p: Any,
-    agents: Any,
-    on_agent_event: Callable = ignore,
-    on_flow_done: Callable = ignore,
-    on_flow_cut: Callable = ignore,
-    on_line_done: Callable = ignore,
-    on_arrival: Callable = ignore,
-    on_update: Callable = ignore,
-    on_tell: Callable = ignore,
-    on_decide: Callable = ignore,
-) -> bool:
-    """Handle the event at hand; return whether the host must decide.
+    rates: Any,
+    t: int,
+    flow_kind: int,
+    of_flow: np.ndarray,
+    line_kind: int,
+    of_group: np.ndarray,
+) -> None:
+    """Send what is new in an allocation, as much as one event may send; further events at this time send the rest.
 
     Args:
-        p: the policy's state.
-        agents: the state of its agents.
-        on_agent_event: (w, agents, me), handles a message to the agent `me`.
-        on_flow_done: (w, p, t, flow, ended).
-        on_flow_cut: (w, p, t, flow), where ends are predicted.
-        on_line_done: (w, p, t).
-        on_arrival: (w, p, t, coflow).
-        on_update: (w, p, t, update).
-        on_tell: (w, p, t), sends the rest of a schedule.
-        on_decide: (w, p, t), makes a decision; may return true: the host must decide.
+        rates: the allocation; the first `changes` of `changed` are flows, or ~line for an ingress line, with new
+            values; `num_sent` of them have been sent.
+        flow_kind, line_kind: the kinds of the messages about flows and lines.
+        of_flow, of_group: [F] the value sent for a flow; [G] the value sent for each line of a group.
     """
-    message = w.queue.now
-    t, kind, me = message.time[0], message.kind[0], message.dst[0]
-    if me < w.nodes.size:
-        keep_end(w, kind)
-        on_agent_event(w, agents, me)
-    elif kind == FLOW_DONE:
-        done = read_flow_done(w)
-        on_flow_done(w, p, t, done.flow, done.end)
-    elif kind == FLOW_CUT:
-        on_flow_cut(w, p, t, read_flow_cut(w))
-    elif kind == LINE_DONE:
-        on_line_done(w, p, t)
-    elif kind == REGISTER:
-        on_arrival(w, p, t, read_register(w))
-    elif kind == UPDATE:
-        on_update(w, p, t, read_update(w))
-    elif kind != DECIDE:
-        on_tell(w, p, t)
-    elif read_due(w) == p.agenda.due[0]:  # else an earlier decision has replaced it
-        p.agenda.due[0] = NEVER
-        asks_host = on_decide(w, p, t)
-        if asks_host:
-            return True
-    return False
+    flows, lines, num_sent = w.fabric.flows, w.fabric.lines, rates.num_sent
+    end = min(rates.changes[0], num_sent[0] + w.queue.room - SPARE)
+    for k in range(num_sent[0], end):
+        which = rates.changed[k]
+        if which >= 0:
+            agent = flows.source[which]
+            send_value(w, t, agent, flow_kind, which, of_flow[which])
+        else:
+            agent = lines.port[~which]
+            send_value(w, t, agent, line_kind, ~which, of_group[lines.group[~which]])
+        note_schedule(w, agent)
+    w.counts[N_RATES] += end - num_sent[0]
+    num_sent[0] = end
+    if end < rates.changes[0]:
+        send_due(w, SEND_REST, read_due(w))
+
+
+@inlined
+def keep_end(w: CoflowWorld) -> None:
+    """Let a transfer end when it does, however late its agent gets to the timer, as it may in the clock `live`."""
+    now = w.queue.now
+    if w.cost.model == LIVE and (now.kind[0] == FLOW_END or now.kind[0] == LINE_END):
+        now.time[0] = w.cost.handler.due[0]
+
+
+@inlined
+def charge(w: CoflowWorld, price: int) -> None:
+    """Charge the coordinator `price` ns, if costs are fixed."""
+    charge_server(w.cost, np.int64(0), price)
+
+
+@inlined
+def has_costs(w: CoflowWorld) -> bool:
+    """Return whether the work of the coordinator costs time: then it handles the reports of every interval."""
+    return w.cost.model != NO_COST
+
+
+@inlined
+def charge_updates(w: CoflowWorld, count: int) -> None:
+    """Charge for `count` messages about ends or updates."""
+    charge(w, (w.prices.message + w.prices.update) * count)
+
+
+@inlined
+def charge_reports(w: CoflowWorld, count: int) -> None:
+    """Charge for `count` reports of agents without news; these are counted, but no messages are sent."""
+    charge_updates(w, count)
+    if has_costs(w):
+        w.cost.servers.served[0] += count
+
+
+@inlined
+def note_heard(w: CoflowWorld, agent: int) -> None:
+    """Note that the coordinator has received a message of an agent in this interval."""
+    intervals = w.intervals
+    if intervals.heard[agent] != intervals.now.number[0]:
+        intervals.heard[agent] = intervals.now.number[0]
+        intervals.now.heard[0] += 1
+
+
+@inlined
+def note_schedules(w: CoflowWorld, agents: int) -> None:
+    """Count the schedules that this number of agents is sent."""
+    w.intervals.now.sent[0] += agents
+    w.counts[N_SCHEDULES] += agents
+
+
+@inlined
+def enter_interval(w: CoflowWorld, t: int, reporting: int) -> None:
+    """Close all intervals before the one that contains t.
+
+    Args:
+        reporting: how many agents report in every interval, with or without a decision; 0: `note_heard` counts them.
+    """
+    if (t - w.intervals.origin) // w.intervals.length > w.intervals.now.number[0]:
+        close_intervals(w, (t - w.intervals.origin) // w.intervals.length, reporting)
+
+
+@compiled
+def close_intervals(w: CoflowWorld, number: int, reporting: int) -> None:
+    """Count the intervals from the present one up to before this number, and begin the one that has it."""
+    length, now, counts = w.intervals.length, w.intervals.now, w.counts
+    busy = 0  # before the message at hand, which belongs to the interval that begins
+    if has_costs(w):
+        busy = w.cost.servers.busy[0] - w.cost.handler.spent[0]
+    passed = number - now.number[0]
+    left = busy - now.busy[0]  # work of the interval that ends
+    missed = min(max(left - 1, 0) // length, passed)
+    counts[N_INTERVALS] += passed
+    counts[N_MISSED] += missed
+    counts[N_WITHOUT] += passed - min(now.sent[0], 1)
+    counts[N_HEARD] += passed * reporting if reporting > 0 else now.heard[0]
+    now.number[0], now.heard[0], now.sent[0] = number, 0, 0
+    now.busy[0] = busy - max(left - passed * length, 0)

@@ -9,8 +9,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from actors.fabric.flow_ends import whole_ns
 from actors.fabric.initial_arrays import Declared
+from actors.fabric.ports import whole_ns
 from actors.kernel.compiled import compiled, inlined
 from actors.kernel.queue import NEVER, NONE
 

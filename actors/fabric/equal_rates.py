@@ -18,12 +18,36 @@ sorts it, and calls `reset_residual`, `add_rates` and `backfill`; when the decis
 
 A decision sets `rate` and `extra`; until `enforce_rates` is called flows are sent at `in_force` and `extra_in_force`.
 New rates, which must be sent to the agents, are in `changed`.
+
+Decisions depend on which flows have ended, and not on what the others have left. So the coordinator decides first; the
+cost of the decision then determines when the rates take effect, at all agents together. Thus no port ever carries more
+than it can, however late the rates are. An agent receives one rate for all flows of a coflow that it sends, and one for
+each backfilled flow. The coordinator decides only at those multiples of the interval at which something can change.
 """
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
+from actors.fabric.agent import Serving, begin_serving, make_serving
+from actors.fabric.coordinator import (
+    Agenda,
+    charge,
+    charge_reports,
+    effective_time,
+    enter_interval,
+    has_costs,
+    next_tick,
+    note_report,
+    note_schedules,
+    note_sent,
+    register,
+    remove_ended,
+    request_decision,
+    send_changes,
+    wake_coordinator,
+)
+from actors.fabric.counters import N_DECISIONS
 from actors.fabric.equal_groups import (
     EqualGroups,
     extra_sent,
@@ -34,29 +58,41 @@ from actors.fabric.equal_groups import (
     served_by,
     sift_up,
 )
-from actors.fabric.flow_ends import add_end, purge, whole_ns
+from actors.fabric.fabric_world import CoflowWorld, build_world
 from actors.fabric.initial_arrays import at_start, heap_per, list_per, per
-from actors.fabric.madd import has_residual, update_open_port
+from actors.fabric.madd import has_residual, note_change, update_open_port
+from actors.fabric.messages import SET_EXTRA, SET_LINE
+from actors.fabric.order import Order, set_order, sort_groups
 from actors.fabric.port_sets import include, lowest
 from actors.fabric.ports import (
     Coflows,
     Fabric,
     Lines,
+    add_end,
     change_rate,
     coflow_of,
     finish_flow,
     flow_at,
     lines_of,
+    purge,
     take_bytes,
+    whole_ns,
 )
-from actors.fabric.service_order import Order
+from actors.fabric.priority_queues import Queues, make_queues
 from actors.kernel.arrays import fill
 from actors.kernel.compiled import compiled, inlined
 from actors.kernel.heap import Heap
 from actors.kernel.queue import NEVER, NONE
+from actors.setting import Setting
 
 _EMPTY = np.uint64(0)
 _SAME = 1e-11  # of a rate: two rates that differ by less differ only by rounding
+_IDLE = 1e-9  # of a port's speed: less than this is what rounding leaves of rates
+_FAR = 1e18  # ns; an event that is further away never happens
+_ROUNDING = 1e-3  # ns
+_MOST_SENDS = 1 << 13  # of one event; further events at the same time send the rest of a decision
+# intervals: a longer wait is divided, so that a deadline far ahead does not prolong a run
+_MOST_IDLE_INTERVALS = np.int64(128)
 
 
 class Equal(NamedTuple):
@@ -68,6 +104,9 @@ class Equal(NamedTuple):
     # the first `changes`: flows with a new extra rate, and ~line of ingress lines with a new rate
     changed: np.ndarray = list_per("flow twice or line")
     changes: np.ndarray = per("run")
+    num_sent: np.ndarray = per("run")  # how many of these have been sent
+    num_sending: np.ndarray = per("run")  # agents that send
+    idle_until: np.ndarray = per("run")  # ns: before that only a new message can change a decision
     now: np.ndarray = per("run")  # from when on the last decision holds, ns
     rate: np.ndarray = per("group", 0.0)  # bytes per ns of each flow of a group, 0.0 if missed, as decided
     longest: np.ndarray = per("group", 0.0)  # the largest of its flows that have ended, bytes
@@ -133,13 +172,6 @@ def progress(fabric: Fabric, order: Order, e: Equal, t: int) -> None:
             order.groups[keep], order.level[group] = group, keep
             keep += 1
     order.used[0] = keep
-
-
-@inlined
-def note_change(e: Equal, which: int) -> None:
-    """Note a flow, or a line as ~line, whose rate is new."""
-    e.changed[e.changes[0]] = which
-    e.changes[0] += 1
 
 
 @compiled
@@ -323,3 +355,217 @@ def give_more(fabric: Fabric, e: Equal, flow: int) -> None:
         e.extra[flow] = e.extra_in_force[flow]
     else:
         note_change(e, flow)
+
+
+@inlined
+def register_served(w: CoflowWorld, agenda: Agenda, e: Equal, serving: Serving, t: int, coflow: int) -> bool:
+    """Register a coflow; return whether it has flows that take bandwidth.
+
+    Of one that has come into being during the run, agents and coordinator get to know the flows.
+    """
+    enter_interval(w, t, e.num_sending[0])
+    if w.work.size == 0:
+        begin_serving(w, serving, e.groups, coflow)
+    return register(w, agenda, t, coflow)
+
+
+@compiled
+def receive_served_end(w: CoflowWorld, agenda: Agenda, e: Equal, t: int, flow: int, ended: int) -> bool:
+    """Receive an agent's message that a flow has ended; return whether its coflow has ended.
+
+    What the flow had is assigned again when the interval ends.
+    """
+    note_report(w, t, e.num_sending[0], w.fabric.flows.source[flow])
+    coflow_ended = apply_flow_done(w.fabric, e, flow, ended)
+    request_decision(w, agenda, t)
+    return coflow_ended
+
+
+@compiled
+def apply_flow_done(fabric: Fabric, e: Equal, flow: int, ended: int) -> bool:
+    """Apply an agent's message that a flow has ended; return whether its coflow has ended.
+
+    New rates may have been sent before the message arrived; the flow was sent nothing at these.
+    """
+    flows, coflow, agent = fabric.flows, fabric.flows.coflow[flow], fabric.flows.source[flow]
+    when = max(ended, e.now[0])
+    fabric.coflows.sent[coflow] += flows.size[flow] - estimated_sent(fabric, e, when, flow)
+    was = is_sending(fabric, e, agent)
+    coflow_ended = end_flow(fabric, e, when, flow)
+    if was and not is_sending(fabric, e, agent):
+        e.num_sending[0] -= 1
+    flows.finish[flow] = ended
+    if coflow_ended:
+        fabric.coflows.finish[coflow] = ended
+    return coflow_ended
+
+
+@inlined
+def is_sending(fabric: Fabric, e: Equal, agent: int) -> bool:
+    """Return whether an agent has flows with a rate that are not known to have ended."""
+    return fabric.speed[agent] - e.residual[agent] > _IDLE * fabric.speed[agent]
+
+
+@inlined
+def estimated_sent(fabric: Fabric, e: Equal, t: int, flow: int) -> float:
+    """Return what a flow that has not ended has been sent by t, bytes."""
+    flows = fabric.flows
+    sent = flows.size[flow] - flows.left[flow] + served_by(e.groups, t, group_of(fabric, flow))
+    return sent + e.extra_in_force[flow] * (t - flows.since[flow])
+
+
+@inlined
+def reported_sent(fabric: Fabric, e: Equal, t: int, flow: int) -> float:
+    """Return what a flow has been sent by t, bytes, as its agent reports it."""
+    return min(estimated_sent(fabric, e, t, flow), fabric.flows.size[flow])
+
+
+@compiled
+def update_ahead(fabric: Fabric, e: Equal, t: int) -> None:
+    """Update how far backfilled flows are ahead of their groups at t, for calls of `has_sent_more` with this t."""
+    for k in range(e.ends.size[0]):
+        flow = e.ends.values[k]
+        group = group_of(fabric, flow)
+        if fabric.flows.end[flow] == e.ends.keys[k]:
+            e.ahead[group] = max(
+                e.ahead[group], reported_sent(fabric, e, t, flow) - served_by(e.groups, t, group)
+            )
+
+
+@compiled
+def has_sent_more(fabric: Fabric, e: Equal, group: int, limit: float, t: int) -> bool:
+    """Return whether a flow of a group has been sent more than `limit` bytes by t.
+
+    It searches the group's flows only if one of them may have been sent more.
+    """
+    first, served = e.groups.first[group], served_by(e.groups, t, group)
+    if e.longest[group] > limit:
+        return True
+    if served + e.ahead[group] > limit:  # the flow that was furthest ahead may have ended
+        e.ahead[group] = 0.0
+        for i in range(first, first + e.groups.size[group]):
+            e.ahead[group] = max(e.ahead[group], reported_sent(fabric, e, t, e.groups.heap[i]) - served)
+    return served + e.ahead[group] > limit
+
+
+@compiled
+def next_time_above(fabric: Fabric, order: Order, e: Equal, limit: np.ndarray, t: int) -> int:
+    """Return when, after t, a flow has first been sent more than its group's `limit` [G], at these rates."""
+    first: int = NEVER
+    for i in range(order.used[0]):
+        group = order.groups[i]
+        if e.groups.size[group] > 0 and e.groups.in_force[group] > 0.0:
+            left = limit[group] - served_by(e.groups, t, group) - e.ahead[group]
+            first = min(first, after(t, left / e.groups.in_force[group]))
+    for k in range(e.ends.size[0]):
+        flow = e.ends.values[k]
+        group = group_of(fabric, flow)
+        if fabric.flows.end[flow] == e.ends.keys[k]:
+            left = limit[group] - estimated_sent(fabric, e, t, flow)
+            first = min(first, after(t, left / (e.groups.in_force[group] + e.extra_in_force[flow])))
+    return first
+
+
+@inlined
+def after(t: int, in_ns: float) -> int:
+    """Return the first whole ns after t + `in_ns`, whatever rounding gives; NEVER if that is too far."""
+    return t + np.int64(max(in_ns, 0.0) + _ROUNDING) + 1 if in_ns < _FAR else NEVER
+
+
+@compiled
+def enforce_decision(w: CoflowWorld, order: Order, e: Equal, coflows: int, t: int) -> None:
+    """Charge for a decision about this number of coflows, and put it into force when its rates reach the agents."""
+    agents: int = 0
+    w.counts[N_DECISIONS] += 1
+    for k in range(e.changes[0]):
+        which = e.changed[k]
+        agents += note_sent(w, w.fabric.flows.source[which] if which >= 0 else w.fabric.lines.port[~which])
+    note_schedules(w, agents)
+    charge(w, w.prices.coflow * coflows + w.prices.flow * e.changes[0] + w.prices.schedule * agents)
+    e.now[0] = effective_time(w, t)
+    enforce_rates(w.fabric, order, e, e.now[0])
+    e.num_sending[0] = 0
+    for agent in range(w.nodes.size):
+        e.num_sending[0] += np.int64(is_sending(w.fabric, e, agent))
+
+
+@compiled
+def send_rates(w: CoflowWorld, e: Equal, t: int) -> None:
+    """Send the agents the new rates."""
+    send_changes(w, e, t, SET_EXTRA, e.extra_in_force, SET_LINE, e.groups.in_force)
+
+
+@compiled
+def begin_tick(w: CoflowWorld, agenda: Agenda, e: Equal, t: int) -> bool:
+    """Receive the agents' reports at the end of an interval if anything can have changed; return whether it can."""
+    if t < e.idle_until[0] and not agenda.stale[0]:
+        await_change(w, agenda, e, t)
+        return False
+    agenda.stale[0] = False
+    enter_interval(w, t, e.num_sending[0])
+    charge_reports(w, e.num_sending[0])
+    remove_ended(w, agenda)
+    return True
+
+
+@compiled
+def serve_by_keys(w: CoflowWorld, agenda: Agenda, order: Order, e: Equal, q: Queues, t: int) -> None:
+    """Put the active coflows in order of `q.keys`, and make all bandwidth of the ports residual."""
+    count = agenda.used[0]
+    for i in range(count):
+        q.groups[i] = agenda.active[i]
+    sort_groups(w.fabric.coflows, q.groups, q.keys, count)
+    progress(w.fabric, order, e, t)
+    set_order(order, q.groups, count)
+    reset_residual(w.fabric, e)
+
+
+@compiled
+def end_tick(w: CoflowWorld, agenda: Agenda, order: Order, e: Equal, t: int) -> None:
+    """Backfill, and send the new rates."""
+    backfill(w.fabric, order, e)
+    enforce_decision(w, order, e, agenda.used[0], t)
+    e.num_sent[0] = 0
+    send_rates(w, e, t)
+
+
+@inlined
+def request_next(w: CoflowWorld, agenda: Agenda, e: Equal, t: int, next_change: int) -> None:
+    """Request the next decision after one at t: at `next_change`, before which nothing changes but by messages."""
+    if agenda.used[0] > 0:
+        following = next_tick(t + 1, agenda.interval)
+        e.idle_until[0] = max(following, next_change) if not has_costs(w) else following
+        await_change(w, agenda, e, t)
+
+
+@inlined
+def await_change(w: CoflowWorld, agenda: Agenda, e: Equal, t: int) -> None:
+    """Request a decision at `idle_until`; if that is far ahead, an earlier one, which requests the next."""
+    last = next_tick(t + _MOST_IDLE_INTERVALS * agenda.interval, agenda.interval)
+    wake_coordinator(w, agenda, min(e.idle_until[0], last))
+
+
+def build_serving(setting: Setting, state: Any, missed_only: bool, **given: Any) -> tuple[CoflowWorld, Any]:
+    """Return the world and the state at time 0 of a coordinator with queues without slots.
+
+    Args:
+        state: its type; `given` are those of its fields that are of its policy alone, by functions of the fabric.
+        missed_only: backfill is for missed coflows alone.
+    """
+    world = build_world(
+        setting,
+        interval_s=setting.parameters["interval_s"],
+        most_sends=max(min(2 * setting.num_tasks, _MOST_SENDS), 2 * setting.cluster.num_nodes),
+    )
+    fabric = world.fabric
+    queues = make_queues(fabric, {**setting.parameters, "starvation": "strict"})
+    return world, at_start(
+        state,
+        fabric,
+        agenda=at_start(Agenda, fabric, interval=queues.interval),
+        order=at_start(Order, fabric),
+        equal=make_equal(fabric, missed_only),
+        serving=make_serving(fabric),
+        queues=queues,
+        **{name: make(fabric) for name, make in given.items()},
+    )

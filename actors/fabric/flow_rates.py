@@ -4,11 +4,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from actors.fabric.coordinator import Agenda, count_agents, send_rate
+from actors.fabric.coordinator import Agenda, charge, count_agents, note_schedules, send_rate
 from actors.fabric.counters import N_RATES
 from actors.fabric.fabric_world import CoflowWorld
 from actors.fabric.initial_arrays import list_per, per
-from actors.fabric.intervals import charge, note_schedules
 from actors.fabric.ports import change_rate, flows_of, take_bytes
 from actors.kernel.compiled import compiled, inlined
 from actors.kernel.cost import known_cost
@@ -20,7 +19,10 @@ class FlowRates(NamedTuple):
     rate: np.ndarray = per("flow", 0.0)  # bytes per ns, as sent
     wanted: np.ndarray = per("flow", 0.0)  # bytes per ns, to be sent
     since: np.ndarray = per("flow")  # ns, since when `rate` is in force
-    changed: np.ndarray = list_per("flow")  # flows whose rate is to be sent, or was sent last
+    changed: np.ndarray = list_per(
+        "flow"
+    )  # the first `num_changed`: whose rate is to be sent, or was sent last
+    num_changed: np.ndarray = per("run")
 
 
 @compiled
@@ -41,15 +43,7 @@ def end_rate(w: CoflowWorld, r: FlowRates, ended: int, flow: int) -> None:
 
 
 @compiled
-def send_wanted(w: CoflowWorld, agenda: Agenda, r: FlowRates, t: int, count: int) -> int:
-    """Send the flows of the first `count` active coflows at the rates in `wanted`; return how many rates are new."""
-    changes = list_changes(w, agenda, r, count)
-    send_listed(w, r, t, 0, changes)
-    return changes
-
-
-@compiled
-def list_changes(w: CoflowWorld, agenda: Agenda, r: FlowRates, count: int) -> int:
+def list_changes(w: CoflowWorld, agenda: Agenda, r: FlowRates, count: int) -> None:
     """List the flows of the first `count` active coflows whose rate in `wanted` is new; charge for and count them."""
     coflows, changes = w.fabric.coflows, 0
     for i in range(count):
@@ -62,7 +56,7 @@ def list_changes(w: CoflowWorld, agenda: Agenda, r: FlowRates, count: int) -> in
     charge(w, w.prices.flow * changes + w.prices.schedule * agents)
     w.counts[N_RATES] += changes
     note_schedules(w, agents)
-    return changes
+    r.num_changed[0] = changes
 
 
 @compiled

@@ -17,40 +17,79 @@ other port at the level of its own group, which is later. So a heap of (level, p
 flow starts or stops at most once. A line searches in words of bits: one AND with the free ports tests 64 flows.
 
 A policy calls `end_flow` for flows that have ended, and `serve_in_order`, or `move_group` for each group whose level
-changes, in any order; then it calls `fill_ports`.
+changes, in any order; then it calls `fill_ports`, and `send_greedy_rates`.
+
+*With `flow_order=workload` each flow has its own place*, also within its coflow (`FlowOrder`). A flow takes both of its
+ports if no flow before it has taken one, as in the pseudocode of greedy allocation: coflows in their order, the flows
+of each in the order of the workload. So a running flow may be stopped for another flow of its coflow. A decision
+computes the whole allocation, O(flows of the coflows that are served). When a flow ends, its two ports go to the next
+flows there that can use them; a flow that takes a port from a later flow frees the other port of that flow, and so on.
+A heap gives the flows in ascending order of their places, and each flow starts or stops at most once.
+
+*Updates of coflows* (`actors.fabric.updates`): flows that an update stops end without a message, as their agents have
+stopped them already. Bytes to be sent again are put back on their lines as if they had just arrived, and `fill_ports`
+serves them in their turn. The effect of a sender's update depends only on whether its flows had ended; the coordinator
+has received ends before the stop before the update.
 """
 
 from typing import NamedTuple
 
 import numpy as np
 
-from actors.fabric.flow_ends import predict_end
+from actors.fabric.coordinator import (
+    NO_AGENT_REPORTS,
+    charge,
+    charge_updates,
+    count_agents,
+    enter_interval,
+    has_more_to_send,
+    note_report,
+    note_schedules,
+    record_local_flow,
+    send_rate,
+)
+from actors.fabric.counters import N_COFLOW_UPDATES, N_DEREGISTERED, N_LOST, N_RATES, N_WITHOUT_EFFECT
+from actors.fabric.fabric_world import CoflowWorld
 from actors.fabric.initial_arrays import at_start, per
+from actors.fabric.order import Ranking, level_of, line_from, link, place_line, rank_group, unlink
 from actors.fabric.port_sets import exclude, include, lowest, place
 from actors.fabric.ports import (
     Fabric,
     Lines,
+    add_to_line,
     change_rate,
     drop_empty_word,
     flow_at,
     flow_speed,
+    flows_of,
     lines_of,
     mark_ended,
     remove_from_line,
+    run_at_full_speed,
     take_bytes,
+    whole_ns,
 )
-from actors.fabric.ranking import Ranking, level_of, line_from, rank_group, unlink
+from actors.fabric.updates import expect_update
+from actors.kernel.arrays import fill
 from actors.kernel.compiled import compiled, inlined
+from actors.kernel.cost import known_cost
+from actors.kernel.counters import N_ARRIVED
 from actors.kernel.heap import Heap, drop, make_heap, push
 from actors.kernel.queue import NEVER, NONE
+from actors.kernel.records import Records
+from actors.scheduler import Parameter
+from workloads.coflow_updates import DEREGISTER, RECEIVER
 
 FREE = NEVER  # the level of a port that no flow holds: after all groups
 _EMPTY = np.uint64(0)
+# What an agent's message of an end, or an update, has done to a coflow.
+UNCHANGED, CHANGED, COFLOW_ENDED = map(np.int64, range(3))
 
 
 class Matching(NamedTuple):
     """Which flow holds each port, and to the lines of which levels, `first` to `last`, ports are offered."""
 
+    ranking: Ranking  # the levels of the groups that are served
     free: np.ndarray  # [words] uint64, the set of free ports
     open: Heap  # of offered ports, by the level of the line that is next
     flow: np.ndarray = per("port", NONE)  # the flow that runs at a port, or NONE
@@ -71,7 +110,7 @@ def make_matching(fabric: Fabric) -> Matching:
     free = np.zeros(ports // 64, np.uint64)
     for port in np.flatnonzero(fabric.speed > 0):
         include(free, int(port))
-    return at_start(Matching, fabric, free=free, open=make_heap(ports))
+    return at_start(Matching, fabric, ranking=at_start(Ranking, fabric), free=free, open=make_heap(ports))
 
 
 @inlined
@@ -89,7 +128,7 @@ def start_flow(fabric: Fabric, m: Matching, t: int, flow: int, level: int) -> No
         m.flow[port], m.level[port] = flow, level
         exclude(m.free, port)
     change_rate(fabric.coflows, t, flows.coflow[flow], flow_speed(fabric, flow))
-    predict_end(fabric, t, flow)
+    run_at_full_speed(fabric, t, flow)
     note_change(m, flow, 1)
 
 
@@ -127,20 +166,20 @@ def stop_flow(fabric: Fabric, m: Matching, t: int, flow: int) -> None:
 
 
 @compiled
-def end_flow(fabric: Fabric, r: Ranking, m: Matching, t: int, flow: int) -> bool:
+def end_flow(fabric: Fabric, m: Matching, t: int, flow: int) -> bool:
     """End a flow that ran and offer its ports; return whether its coflow has ended."""
     flows = fabric.flows
     source, sink = flows.source[flow], flows.sink[flow]
     level = m.level[source]
     change_rate(fabric.coflows, t, flows.coflow[flow], -flow_speed(fabric, flow))
     m.running[0] -= 1
-    coflow_ended = end_stopped_flow(fabric, r, t, flow)
+    coflow_ended = end_stopped_flow(fabric, m, t, flow)
     release_ports(m, source, sink, level)
     return coflow_ended
 
 
 @compiled
-def end_stopped_flow(fabric: Fabric, r: Ranking, t: int, flow: int) -> bool:
+def end_stopped_flow(fabric: Fabric, m: Matching, t: int, flow: int) -> bool:
     """End a flow that does not hold its ports; return whether its coflow has ended."""
     flows, lines = fabric.flows, fabric.lines
     for side in range(2):
@@ -148,10 +187,38 @@ def end_stopped_flow(fabric: Fabric, r: Ranking, t: int, flow: int) -> bool:
         other = flows.sink[flow] if side == 0 else flows.source[flow]
         b = remove_from_line(lines, line, other, flows.left[flow])
         if lines.left[line] == 0:
-            unlink(r, line)
+            unlink(m.ranking, line)
         elif lines.bits[b] == _EMPTY:
             drop_empty_word(lines, line, b)
     return mark_ended(fabric, t, flow)
+
+
+@compiled
+def receive_end(w: CoflowWorld, m: Matching, t: int, reporting: int, flow: int, ended: int) -> int:
+    """Receive an agent's message that a flow has ended; return what that has done to its coflow.
+
+    The flow may have more to send than its agent knew.
+
+    Args:
+        reporting: as of `coordinator.enter_interval`.
+    """
+    note_report(w, t, reporting, w.fabric.flows.source[flow])
+    if has_more_to_send(w, flow):
+        return UNCHANGED
+    return COFLOW_ENDED if end_greedy(w, m, flow, ended) else CHANGED
+
+
+@compiled
+def end_greedy(w: CoflowWorld, m: Matching, flow: int, ended: int) -> bool:
+    """Apply the end of a flow to a greedy schedule; return whether its coflow has ended.
+
+    The flow may have been stopped, or stopped and started again, before the message arrived.
+    """
+    fabric, flows = w.fabric, w.fabric.flows
+    if m.flow[flows.source[flow]] == flow:
+        return end_flow(fabric, m, ended, flow)
+    fabric.coflows.sent[flows.coflow[flow]] += flows.left[flow]
+    return end_stopped_flow(fabric, m, ended, flow)
 
 
 @inlined
@@ -173,12 +240,12 @@ def offer(m: Matching, port: int, first: int, last: int) -> None:
 
 
 @compiled
-def move_group(fabric: Fabric, r: Ranking, m: Matching, t: int, group: int, level: int) -> None:
+def move_group(fabric: Fabric, m: Matching, t: int, group: int, level: int) -> None:
     """Serve a group at a level that no other group has; NONE: no longer serve it."""
-    lines, flows, was = fabric.lines, fabric.flows, r.level[group]
+    lines, flows, was = fabric.lines, fabric.flows, m.ranking.level[group]
     if level == was:
         return
-    rank_group(lines, r, group, level)
+    rank_group(lines, m.ranking, group, level)
     for line in lines_of(lines, group, 0):
         if lines.left[line] == 0:
             continue
@@ -202,17 +269,17 @@ def move_group(fabric: Fabric, r: Ranking, m: Matching, t: int, group: int, leve
 
 
 @compiled
-def serve_in_order(fabric: Fabric, r: Ranking, m: Matching, t: int, groups: np.ndarray, count: int) -> None:
+def serve_in_order(fabric: Fabric, m: Matching, t: int, groups: np.ndarray, count: int) -> None:
     """Serve the first `count` of `groups` in their order.
 
     Groups before the first one that is out of order keep their levels. Groups that are not among these must have no
     unfinished flows. A policy uses this or `move_group`, not both.
     """
-    last, moves = NONE, False
+    r, last, moves = m.ranking, NONE, False
     for i in range(count):
         moves = moves or r.level[groups[i]] <= last
         if moves:
-            move_group(fabric, r, m, t, groups[i], r.given[0])
+            move_group(fabric, m, t, groups[i], r.given[0])
             r.given[0] += 1
         last = r.level[groups[i]]
 
@@ -235,12 +302,12 @@ def find_partner(lines: Lines, m: Matching, line: int, level: int) -> int:
 
 
 @compiled
-def fill_ports(fabric: Fabric, r: Ranking, m: Matching, t: int) -> None:
+def fill_ports(fabric: Fabric, m: Matching, t: int) -> None:
     """Give ports that are offered to lines that can use them, in order of their levels."""
     flows, lines = fabric.flows, fabric.lines
     for i in range(m.num_offered[0]):
         port = m.offered[i]
-        ask_next(lines, r, m, port, line_from(lines, r, port, m.first[port]))
+        ask_next(lines, m, port, line_from(lines, m.ranking, port, m.first[port]))
     m.num_offered[0] = 0
     while m.open.size[0] > 0:
         level, port = m.open.keys[0], m.open.values[0]
@@ -248,19 +315,19 @@ def fill_ports(fabric: Fabric, r: Ranking, m: Matching, t: int) -> None:
         line = m.cursor[port]
         flow = find_partner(lines, m, line, level) if level < m.level[port] else NONE
         if flow == NONE:
-            ask_next(lines, r, m, port, r.next[line])
+            ask_next(lines, m, port, m.ranking.next[line])
             continue
         withdraw_offer(m, port)
-        evict(fabric, r, m, t, flows.source[flow])
-        evict(fabric, r, m, t, flows.sink[flow])
+        evict(fabric, m, t, flows.source[flow])
+        evict(fabric, m, t, flows.sink[flow])
         start_flow(fabric, m, t, flow, level)
 
 
 @inlined
-def ask_next(lines: Lines, r: Ranking, m: Matching, port: int, line: int) -> None:
+def ask_next(lines: Lines, m: Matching, port: int, line: int) -> None:
     """Let a line be the next to take a port, if it is offered to the line and held by a later group, or free."""
-    if line < r.ports[0]:
-        level = level_of(lines, r, line)
+    if line < m.ranking.ports[0]:
+        level = level_of(lines, m.ranking, line)
         if level <= m.last[port] and level < m.level[port]:
             m.cursor[port] = line
             push(m.open, level, port)
@@ -275,7 +342,7 @@ def withdraw_offer(m: Matching, port: int) -> None:
 
 
 @compiled
-def evict(fabric: Fabric, r: Ranking, m: Matching, t: int, port: int) -> None:
+def evict(fabric: Fabric, m: Matching, t: int, port: int) -> None:
     """Stop the flow at a port, if one runs, and offer its other port to lines of its level and later ones."""
     flows, flow = fabric.flows, m.flow[port]
     if flow == NONE:
@@ -287,4 +354,385 @@ def evict(fabric: Fabric, r: Ranking, m: Matching, t: int, port: int) -> None:
     m.last[other] = FREE
     if m.first[other] == FREE:  # else an earlier line is already next
         m.first[other] = level
-        ask_next(fabric.lines, r, m, other, line_from(fabric.lines, r, other, level))
+        ask_next(fabric.lines, m, other, line_from(fabric.lines, m.ranking, other, level))
+
+
+@compiled
+def send_greedy_rates(w: CoflowWorld, m: Matching, t: int) -> None:
+    """Send the agents which flows have started and stopped, by a decision or a refill."""
+    changes = m.changes[0]
+    flows, start = w.fabric.flows, w.fabric.coflows.start
+    agents = count_agents(w, m.changed, changes)
+    charge(w, w.prices.flow * changes + w.prices.schedule * agents)
+    late = known_cost(w)
+    for k in range(changes):
+        flow = m.changed[k]
+        agent = flows.source[flow]
+        rate = flow_speed(w.fabric, flow) if m.flow[agent] == flow else 0.0
+        if late > 0:
+            delay_change(w.fabric, flow, rate, late)
+        if rate > 0.0:
+            start[flows.coflow[flow]] = min(start[flows.coflow[flow]], flows.since[flow])
+        send_rate(w, t, flow, rate)
+    w.counts[N_RATES] += changes
+    note_schedules(w, agents)
+    m.changes[0] = 0
+
+
+@compiled
+def delay_change(fabric: Fabric, flow: int, rate: float, late: int) -> None:
+    """Let a flow start, or stop, `late` ns later than the decision assumed."""
+    flows, coflows = fabric.flows, fabric.coflows
+    more = flow_speed(fabric, flow) * late
+    flows.since[flow] += late
+    if rate > 0.0:
+        flows.end[flow] += late
+        coflows.sent[flows.coflow[flow]] -= more
+        return
+    more = min(more, flows.left[flow])
+    take_bytes(fabric, flow, more)
+    coflows.sent[flows.coflow[flow]] += more
+
+
+def flow_order(default: str) -> Parameter:
+    """Return the parameter for the order of the flows of one coflow."""
+    return Parameter(
+        "flow_order",
+        default,
+        "choice",
+        "the order of a coflow's own flows: that of the workload, or running ones first and then by ports",
+        choices=("workload", "ports"),
+    )
+
+
+class FlowOrder(NamedTuple):
+    """The order of F flows between N ports; with `flow_order=ports` its arrays are not used."""
+
+    as_workload: bool  # else the order is that of `actors.fabric.greedy`
+    flow: np.ndarray  # [F] coflow by coflow, the flows of each in the order of the workload
+    # [F] the place of a flow among those that are served; for a running flow its level in `Matching`
+    rank: np.ndarray
+    first: np.ndarray  # [N + 1] the flows at port p are at[first[p]:first[p + 1]], by rank
+    at: np.ndarray  # [2 F]
+    candidates: Heap  # scratch: flows that may take ports: their ranks, and their places in `at`
+    # scratch: the flow that is to have the port, or NONE; or the place in `at` for the port's next flow
+    next: np.ndarray = per("port", NONE)
+
+
+def make_flow_order(world: CoflowWorld, order: str) -> FlowOrder:
+    """Return the order of flows for a value of the parameter, with no coflow served."""
+    flows, row, ports = world.fabric.flows, world.row_of_flow, world.fabric.speed.size
+    used = order == "workload"
+    count = flows.coflow.size if used else 0
+    place = np.full(flows.coflow.size, row.size)  # flows that only updates make come last
+    np.minimum.at(place, row, np.arange(row.size))
+    return at_start(
+        FlowOrder,
+        world.fabric,
+        as_workload=used,
+        flow=np.lexsort((place, flows.coflow))[:count],
+        rank=np.zeros(count, np.int64),
+        first=np.zeros(ports + 1, np.int64),
+        at=np.zeros(2 * count, np.int64),
+        candidates=make_heap(2 * ports),
+    )
+
+
+@compiled
+def serve_coflows(fabric: Fabric, m: Matching, f: FlowOrder, t: int, coflows: np.ndarray, count: int) -> None:
+    """Serve the first `count` of `coflows` in their order; note in `m` which flows start and stop."""
+    if f.as_workload:
+        list_flows(fabric, f, coflows, count)
+        serve_flows(fabric, m, f, t, coflows, count)
+    else:
+        serve_in_order(fabric, m, t, coflows, count)
+        fill_ports(fabric, m, t)
+
+
+@inlined
+def refill_ports(fabric: Fabric, m: Matching, f: FlowOrder, t: int) -> None:
+    """Give ports that flows have left to the next flows of the coflows that are served."""
+    if f.as_workload:
+        refill_in_order(fabric, m, f, t)
+    else:
+        fill_ports(fabric, m, t)
+
+
+@compiled
+def list_flows(fabric: Fabric, f: FlowOrder, coflows: np.ndarray, count: int) -> None:
+    """Rank the unfinished flows of coflows, and list them at their ports."""
+    flows = fabric.flows
+    fill(f.first, 0)
+    rank: int = 0
+    for i in range(count):
+        for k in flows_of(fabric.coflows, coflows[i]):
+            flow = f.flow[k]
+            if flows.finish[flow] == NEVER:
+                f.rank[flow] = rank
+                rank += 1
+                f.first[flows.source[flow] + 1] += 1
+                f.first[flows.sink[flow] + 1] += 1
+    for port in range(f.next.size):
+        f.next[port] = f.first[port]
+        f.first[port + 1] += f.first[port]
+    for i in range(count):
+        for k in flows_of(fabric.coflows, coflows[i]):
+            flow = f.flow[k]
+            if flows.finish[flow] == NEVER:
+                for port in (flows.source[flow], flows.sink[flow]):
+                    f.at[f.next[port]] = flow
+                    f.next[port] += 1
+
+
+@compiled
+def serve_flows(fabric: Fabric, m: Matching, f: FlowOrder, t: int, coflows: np.ndarray, count: int) -> None:
+    """Give ports to flows in their order; stop flows that have lost theirs, and start those that have got theirs."""
+    flows = fabric.flows
+    find_flows(fabric, f, coflows, count)
+    forget_offers(m)
+    for source in range(fabric.side):
+        flow = m.flow[source]
+        if flow != NONE and f.next[source] != flow:
+            stop_flow(fabric, m, t, flow)
+            free_port(m, source)
+            free_port(m, flows.sink[flow])
+    for source in range(fabric.side):
+        flow = f.next[source]
+        if flow == NONE:
+            continue
+        if flow != m.flow[source]:
+            start_flow(fabric, m, t, flow, f.rank[flow])
+        m.level[source] = m.level[flows.sink[flow]] = f.rank[flow]
+
+
+@compiled
+def find_flows(fabric: Fabric, f: FlowOrder, coflows: np.ndarray, count: int) -> None:
+    """Find the flow that is to have each port: in order, each flow takes both of its ports if both are free."""
+    flows = fabric.flows
+    fill(f.next, NONE)
+    for i in range(count):
+        for k in flows_of(fabric.coflows, coflows[i]):
+            flow = f.flow[k]
+            source, sink = flows.source[flow], flows.sink[flow]
+            if flows.finish[flow] == NEVER and f.next[source] == NONE and f.next[sink] == NONE:
+                f.next[source] = f.next[sink] = flow
+
+
+@inlined
+def forget_offers(m: Matching) -> None:
+    """Forget which ports flows have left."""
+    for i in range(m.num_offered[0]):
+        withdraw_offer(m, m.offered[i])
+    m.num_offered[0] = 0
+
+
+@compiled
+def refill_in_order(fabric: Fabric, m: Matching, f: FlowOrder, t: int) -> None:
+    """Give ports that flows have left to the next flows there; ports of flows that lose one go to later flows."""
+    flows = fabric.flows
+    f.candidates.size[0] = 0
+    for i in range(m.num_offered[0]):
+        port = m.offered[i]
+        push_next(fabric, m, f, port, place_after(f, port, m.first[port]))
+    forget_offers(m)
+    while f.candidates.size[0] > 0:
+        place = f.candidates.values[0]
+        drop(f.candidates)
+        flow = f.at[place]
+        source, sink, rank = flows.source[flow], flows.sink[flow], f.rank[flow]
+        if rank < m.level[source] and rank < m.level[sink]:
+            stop_at(fabric, m, f, t, source)
+            stop_at(fabric, m, f, t, sink)
+            start_flow(fabric, m, t, flow, rank)
+        else:
+            push_next(fabric, m, f, source if place < f.first[fabric.side] else sink, place + 1)
+
+
+@compiled
+def push_next(fabric: Fabric, m: Matching, f: FlowOrder, port: int, place: int) -> None:
+    """Put the first flow at a port, from a place on, that can have both of its ports into the heap."""
+    flows = fabric.flows
+    while place < f.first[port + 1]:
+        flow = f.at[place]
+        rank = f.rank[flow]
+        if rank >= m.level[port]:
+            return
+        if flows.finish[flow] == NEVER and rank < m.level[other_port(fabric, flow, port)]:
+            push(f.candidates, rank, place)
+            return
+        place += 1
+
+
+@inlined
+def other_port(fabric: Fabric, flow: int, port: int) -> int:
+    """Return the port at the other end of a flow."""
+    return fabric.flows.sink[flow] if fabric.flows.source[flow] == port else fabric.flows.source[flow]
+
+
+@inlined
+def place_after(f: FlowOrder, port: int, rank: int) -> int:
+    """Return the place of the first flow at a port that comes after a rank."""
+    low, high = f.first[port], f.first[port + 1]
+    while low < high:
+        middle = (low + high) >> 1
+        if f.rank[f.at[middle]] <= rank:
+            low = middle + 1
+        else:
+            high = middle
+    return low
+
+
+@compiled
+def stop_at(fabric: Fabric, m: Matching, f: FlowOrder, t: int, port: int) -> None:
+    """Stop the flow at a port, if there is one; offer its other port to the flows after it."""
+    flow, rank = m.flow[port], m.level[port]
+    if flow == NONE:
+        return
+    other = other_port(fabric, flow, port)
+    stop_flow(fabric, m, t, flow)
+    free_port(m, port)
+    free_port(m, other)
+    push_next(fabric, m, f, other, place_after(f, other, rank))
+
+
+@inlined
+def receive_update(w: CoflowWorld, t: int, update: int) -> bool:
+    """Receive a framework's message of an update; return whether its coflow is still active."""
+    rows, counts = w.updates.row, w.counts
+    if update + 1 < rows.size:
+        expect_update(w, update + 1)
+    enter_interval(w, t, NO_AGENT_REPORTS)
+    charge_updates(w, 1)
+    counts[N_COFLOW_UPDATES] += 1
+    if w.fabric.coflows.left[rows.coflow[update]] == 0:
+        counts[N_WITHOUT_EFFECT] += 1
+        return False
+    return True
+
+
+@inlined
+def apply_update(w: CoflowWorld, m: Matching, t: int, update: int) -> int:
+    """Receive an update, stop its flows, and resend what is needed; return what that has done to its coflow."""
+    if not receive_update(w, t, update):
+        return UNCHANGED
+    rows, pairs = w.updates.row, w.updates.pair
+    for i in range(rows.first[update], rows.end[update]):
+        size = stop_updated_flow(w, m, update, pairs.flow[i], pairs.onto[i], False)
+        resend_flow(w, m, t, update, pairs.onto[i], size)
+    return COFLOW_ENDED if settle_coflow(w, update) else CHANGED
+
+
+@inlined
+def stop_updated_flow(w: CoflowWorld, m: Matching, update: int, flow: int, onto: int, forgets: bool) -> float:
+    """Stop a flow of an update and move its bytes to `onto`; return how many of them are to be sent again.
+
+    `forgets`: lost bytes are subtracted from what the coflow has sent.
+    """
+    flows, generations, kind = w.fabric.flows, w.updates.flow, w.updates.row.kind[update]
+    size, ends = flows.size[flow], flows.finish[flow] == NEVER
+    left = 0.0
+    if ends:
+        left = drop_flow(w.fabric, m, w.updates.row.time[update], flow)
+        w.counts[N_ARRIVED] -= 1
+    again = ends or w.updates.row.side[update] == RECEIVER
+    if kind == DEREGISTER or (flow == onto and flows.line[flow, 0] == NONE):
+        again = False
+    if again:
+        w.counts[N_LOST] += np.int64(
+            lost_before(generations, flow, size, w.updates.row.time[update]) if ends else size
+        )
+        if forgets:
+            w.fabric.coflows.sent[flows.coflow[flow]] -= size - left
+    generations.known_generation[flow] += 1
+    generations.due[flow] = generations.heard[flow] = 0.0
+    if flow != onto:
+        flows.size[flow] = 0.0
+        flows.size[onto] += size
+    return size if again else 0.0
+
+
+@inlined
+def lost_before(generations: Records, flow: int, size: float, time: int) -> float:
+    """Return the bytes of an unfinished flow that were lost at `time`, without those that its agent counts.
+
+    The agent counts what it has sent in a generation that had not ended as far as it knew.
+    """
+    lost = size - generations.due[flow]
+    return lost + generations.heard[flow] if generations.known_from[flow] > time else lost
+
+
+@compiled
+def drop_flow(fabric: Fabric, m: Matching, time: int, flow: int) -> float:
+    """End a flow whose agent stopped it at `time`; return what it has left by the coordinator's estimate."""
+    flows = fabric.flows
+    stopped = max(time, flows.since[flow])  # at a rate that had not arrived nothing was sent
+    left = flows.left[flow]
+    if m.flow[flows.source[flow]] == flow:
+        left -= flow_speed(fabric, flow) * (stopped - flows.since[flow])
+        end_flow(fabric, m, stopped, flow)
+    else:
+        end_stopped_flow(fabric, m, stopped, flow)
+    return max(left, 0.0)
+
+
+@inlined
+def resend_flow(w: CoflowWorld, m: Matching, t: int, update: int, flow: int, size: float) -> None:
+    """Add bytes to what a flow has to send, whether it has ended or not."""
+    fabric, flows = w.fabric, w.fabric.flows
+    if size == 0.0:
+        return
+    if flows.line[flow, 0] == NONE:
+        record_local_flow(w, w.updates.row.time[update], flow)
+        return
+    w.updates.flow.due[flow] += size
+    w.updates.flow.known_from[flow] = NEVER
+    if flows.finish[flow] == NEVER:
+        add_bytes(w, m, t, flow, size)
+    else:
+        w.counts[N_ARRIVED] += 1
+        restart_flow(fabric, m, flow, size)
+
+
+@inlined
+def add_bytes(w: CoflowWorld, m: Matching, t: int, flow: int, size: float) -> None:
+    """Add bytes to a flow that has not ended; if it runs, send its agent the new number at once."""
+    flows = w.fabric.flows
+    take_bytes(w.fabric, flow, -size)
+    if m.flow[flows.source[flow]] == flow:
+        speed = flow_speed(w.fabric, flow)
+        flows.end[flow] = flows.since[flow] + whole_ns(flows.left[flow] / speed)
+        charge(w, w.prices.flow + w.prices.schedule)
+        w.counts[N_RATES] += 1
+        send_rate(w, t, flow, speed)
+
+
+@compiled
+def restart_flow(fabric: Fabric, m: Matching, flow: int, size: float) -> None:
+    """Put a flow that has ended, or is new, on its lines, and offer its ingress port to it."""
+    flows, coflows, lines, r = fabric.flows, fabric.coflows, fabric.lines, m.ranking
+    flows.left[flow], flows.finish[flow] = size, NEVER
+    coflows.left[flows.coflow[flow]] += 1
+    for side in range(2):
+        line = flows.line[flow, side]
+        add_to_line(lines, line, flows.sink[flow] if side == 0 else flows.source[flow], size)
+        if lines.left[line] == 1 and r.level[lines.group[line]] != NONE:
+            link(r, line, r.prev[r.ports[0] + lines.port[line]])
+            place_line(lines, r, line, r.level[lines.group[line]])
+    level, source = r.level[lines.group[flows.line[flow, 0]]], flows.source[flow]
+    if level != NONE and level < m.level[source]:
+        offer(m, source, level, level)
+
+
+@inlined
+def settle_coflow(w: CoflowWorld, update: int) -> bool:
+    """Return whether a coflow has ended after an update; a deregistered coflow never finishes."""
+    coflows, rows = w.fabric.coflows, w.updates.row
+    coflow = rows.coflow[update]
+    if coflows.left[coflow] > 0:
+        coflows.finish[coflow] = NEVER
+        return False
+    coflows.finish[coflow] = rows.time[update]
+    if rows.kind[update] == DEREGISTER:
+        coflows.finish[coflow] = NONE
+        w.counts[N_DEREGISTERED] += 1
+    return True

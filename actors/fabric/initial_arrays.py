@@ -5,7 +5,7 @@ Where coflows come into being during a run, `longer` makes room for more of them
 have ended as they were at time 0.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from inspect import signature
 from typing import Any, NamedTuple, TypeVar
 
@@ -186,3 +186,12 @@ def clear(part: Any, rows: dict[str, np.ndarray]) -> None:
             declared.clear(value, rows)
         elif hasattr(value, "_fields"):
             clear(value, rows)
+
+
+def parts_of(state: Any, kind: type[T]) -> Iterator[T]:
+    """Yield the parts of a named tuple that are of this kind, in whatever depth."""
+    for value in state:
+        if isinstance(value, kind):
+            yield value
+        elif hasattr(value, "_fields"):
+            yield from parts_of(value, kind)

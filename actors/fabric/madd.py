@@ -13,20 +13,41 @@ given to the flows that wait at its two ports, in order (`refill`).
 Agents receive times, not rates: for a line of a coflow, in how many ns its waiting flows end together (`need`); for a
 backfilled flow, in how many ns it ends (`pace`). So both sides know every end to the nanosecond. `changed` has the
 lines and flows for which a decision gives another time of ending than the decision before.
+
+The coordinator decides for the time at which its decision takes effect. It knows all sizes and the cost of its own
+work. So it knows what agents will have sent by then, and which flows will have ended, before their messages arrive:
+rates are right when they take effect, and no port ever carries more than it can. The message of a predicted end changes
+nothing. The cost of a decision must be known before the decision: prices depend on what the decision is about, and
+measured costs cannot be used.
 """
 
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from actors.fabric.flow_ends import whole_ns
-from actors.fabric.initial_arrays import at_start, heap_per, list_per, per
+from actors.fabric.coordinator import (
+    NO_AGENT_REPORTS,
+    Agenda,
+    charge,
+    effective_time,
+    note_report,
+    request_decision,
+    send_changes,
+    wake_coordinator,
+)
+from actors.fabric.counters import N_DECISIONS, N_REFILLS
+from actors.fabric.fabric_world import CoflowWorld
+from actors.fabric.initial_arrays import heap_per, list_per, per
+from actors.fabric.messages import PACE, SHRINK, read_line_done
+from actors.fabric.order import Order, list_lines
 from actors.fabric.port_sets import bit_of, exclude, include, lowest
-from actors.fabric.ports import Fabric, finish_flow, flow_at, flows_of, lines_of, take_bytes
-from actors.fabric.service_order import Order, list_lines
+from actors.fabric.ports import Fabric, finish_flow, flow_at, flows_of, lines_of, take_bytes, whole_ns
 from actors.kernel.compiled import compiled, inlined
+from actors.kernel.cost import FIXED
 from actors.kernel.heap import Heap, drop, push
 from actors.kernel.queue import NEVER, NONE
+from actors.setting import Setting
+from workloads.errors import InputError
 
 _EMPTY = np.uint64(0)
 _TOP = np.int64(0)  # the first level
@@ -41,6 +62,7 @@ class Madd(NamedTuple):
     # to be sent: flows that have another pace, and ~line of those with another need
     changed: np.ndarray = list_per("flow or line")
     changes: np.ndarray = per("run")  # how many these are
+    num_sent: np.ndarray = per("run")  # how many of them have been sent
     now: np.ndarray = per("run")  # time of the last decision, ns
     # what is left of `flows.left` and `lines.bytes`, at the last decision
     scale: np.ndarray = per("coflow", 1.0)
@@ -61,11 +83,11 @@ class Madd(NamedTuple):
     # as sent to the agent, ns from `pace_since` until a backfilled flow ends; inf: it waits
     pace: np.ndarray = per("flow", np.inf)
     pace_since: np.ndarray = per("flow")  # ns
-
-
-def make_madd(fabric: Fabric) -> Madd:
-    """Return an allocation in which no coflow has a rate."""
-    return at_start(Madd, fabric)
+    # backfilled flows whose ends were received, and not predicted, since the last decision
+    num_ended: np.ndarray = per("run")
+    cut: np.ndarray = list_per("flow")  # the first `num_cut`: flows that have ended before their last byte
+    num_cut: np.ndarray = per("run")
+    counted_at: np.ndarray = per("port")  # scratch: the last decision for which an agent was counted
 
 
 @compiled
@@ -124,8 +146,8 @@ def end_backfill(fabric: Fabric, a: Madd, t: int, passed: int, flow: int) -> Non
 
 
 @inlined
-def note_change(a: Madd, which: int) -> None:
-    """Note a flow, or a line as ~line, whose time is new."""
+def note_change(a: Any, which: int) -> None:
+    """Note a flow, or a line as ~line, whose time or rate is new; `a` is a `Madd` or an `Equal`."""
     a.changed[a.changes[0]] = which
     a.changes[0] += 1
 
@@ -374,3 +396,102 @@ def offer_residual(fabric: Fabric, order: Order, a: Madd, t: int, port: int, fre
             break
         if fill_line(fabric, a, t, order.line[i]):
             predict_end(fabric, a, fabric.lines.group[order.line[i]])
+
+
+@compiled
+def receive_backfilled_done(w: CoflowWorld, agenda: Agenda, a: Madd, t: int, flow: int) -> None:
+    """Receive the end of a backfilled flow; request a refill with what it had, unless its end was predicted."""
+    note_report(w, t, NO_AGENT_REPORTS, w.fabric.flows.source[flow])
+    if w.fabric.flows.finish[flow] == NEVER:
+        a.num_ended[0] += 1
+        wake_coordinator(w, agenda, t)
+
+
+@compiled
+def receive_line_done(w: CoflowWorld, agenda: Agenda, t: int) -> None:
+    """Receive the end of a line; request a decision if the end of its coflow was not predicted."""
+    lines, (line, _, _) = w.fabric.lines, read_line_done(w)
+    note_report(w, t, NO_AGENT_REPORTS, lines.port[line])
+    if w.fabric.coflows.left[lines.group[line]] > 0:
+        wake_coordinator(w, agenda, t)
+
+
+@compiled
+def receive_cut(w: CoflowWorld, agenda: Agenda, a: Madd, t: int, flow: int) -> None:
+    """Note that a flow has ended before its last byte: what others need is to be computed again."""
+    note_report(w, t, NO_AGENT_REPORTS, w.fabric.flows.source[flow])
+    a.cut[a.num_cut[0]] = flow
+    a.num_cut[0] += 1
+    request_decision(w, agenda, t)
+
+
+@inlined
+def end_cut_flows(fabric: Fabric, a: Madd) -> None:
+    """End flows that have ended before their last byte, unless they were predicted to end by now."""
+    for k in range(a.num_cut[0]):
+        if fabric.flows.finish[a.cut[k]] == NEVER:
+            finish_flow(fabric, a.now[0], a.cut[k])
+    a.num_cut[0] = 0
+
+
+@inlined
+def refill_price(w: CoflowWorld, ended: int) -> int:
+    """Return what a refill with the bandwidth of `ended` backfilled flows costs, ns."""
+    return ended * (w.prices.flow + w.prices.schedule) if w.cost.model == FIXED else 0
+
+
+@compiled
+def charge_decision(w: CoflowWorld, agenda: Agenda, a: Madd) -> None:
+    """Charge for a decision: all active coflows, their unfinished flows, and the agents that send these."""
+    coflows, lines, flows, agents = w.fabric.coflows, w.fabric.lines, 0, 0
+    for i in range(agenda.used[0]):
+        coflow = agenda.active[i]
+        flows += coflows.left[coflow]
+        for line in lines_of(lines, coflow, 0):
+            port = lines.port[line]
+            if lines.left[line] > 0 and a.counted_at[port] != w.counts[N_DECISIONS]:
+                a.counted_at[port] = w.counts[N_DECISIONS]
+                agents += 1
+    charge(w, w.prices.coflow * agenda.used[0] + w.prices.flow * flows + w.prices.schedule * agents)
+
+
+@compiled
+def begins_decision(w: CoflowWorld, agenda: Agenda, order: Order, a: Madd, t: int) -> bool:
+    """Begin a decision if a coflow has arrived or will have ended; else refill with what ended flows had.
+
+    Return whether it is a decision; then coflows are as they will be when it takes effect.
+    """
+    price = refill_price(w, a.num_ended[0])
+    decides = agenda.stale[0] or any_ends_by(order, a, effective_time(w, t) + price)
+    a.num_ended[0] = a.num_sent[0] = 0
+    if decides:
+        agenda.stale[0] = False
+        w.counts[N_DECISIONS] += 1
+        charge_decision(w, agenda, a)
+        progress(w.fabric, order, a, effective_time(w, t))
+        end_cut_flows(w.fabric, a)
+    else:
+        w.counts[N_REFILLS] += 1
+        charge(w, price)
+        refill(w.fabric, order, a, effective_time(w, t))
+    return decides
+
+
+@compiled
+def send_times(w: CoflowWorld, a: Madd, t: int) -> None:
+    """Send the agents the new times."""
+    send_changes(w, a, t, PACE, a.pace, SHRINK, a.need)
+
+
+def check_costs(setting: Setting) -> None:
+    """Check that MADD's rates can be computed for the time at which they take effect.
+
+    Raises:
+        InputError: the cost of a decision is not known before the decision.
+    """
+    model = setting.costs.model
+    if model not in ("none", "fixed"):
+        raise InputError(
+            f"{setting.scheduler.name} with MADD's rates must know what a decision costs before it is made, and"
+            f" cost.model is {model}; use cost.model fixed"
+        )

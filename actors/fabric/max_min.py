@@ -15,7 +15,6 @@ from typing import NamedTuple
 
 import numpy as np
 
-from actors.fabric.flow_ends import whole_ns
 from actors.fabric.initial_arrays import at_start, per
 from actors.fabric.port_pairs import (
     Pairs,
@@ -26,7 +25,7 @@ from actors.fabric.port_pairs import (
     remove_first,
     set_amount,
 )
-from actors.fabric.ports import Fabric, flows_of, mark_ended, takes_bandwidth
+from actors.fabric.ports import Fabric, flows_of, mark_ended, takes_bandwidth, whole_ns
 from actors.kernel.compiled import compiled, inlined
 from actors.kernel.heap import Heap, drop, make_heap, push, replace_first
 from actors.kernel.queue import NEVER

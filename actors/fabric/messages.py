@@ -72,7 +72,8 @@ CHANGE = kind(0x240, "CHANGE", COFLOWS, "an agent to itself: an update of a cofl
 REGISTER = kind(0x340, "REGISTER", COFLOWS, "framework to coordinator: a coflow has arrived", a="coflow")
 UPDATE = kind(0x440, "UPDATE", COFLOWS, "framework to coordinator: a coflow has changed", a="update")
 DECIDE = kind(0x540, "DECIDE", COFLOWS, "the coordinator to itself", a="due")
-TELL = kind(0x541, "TELL", COFLOWS, "the coordinator to itself: send the rest of the schedules", a="due")
+# Tables of events have it as TELL.
+SEND_REST = kind(0x541, "TELL", COFLOWS, "the coordinator to itself: send the rest of the schedules", a="due")
 
 send_flow_end = timer(FLOW_END)
 read_flow_end = reader(FLOW_END)
@@ -90,7 +91,7 @@ send_register = timer(REGISTER)
 read_register = reader(REGISTER)
 send_update = timer(UPDATE)
 read_update = reader(UPDATE)
-read_due = reader(DECIDE)  # or TELL
+read_due = reader(DECIDE)  # or SEND_REST
 read_value = reader(SET_LINE)  # or SET_EXTRA, SHRINK, PACE
 
 
@@ -158,5 +159,5 @@ def read_flow_done(w: HasCost) -> FlowDone:
 
 @inlined
 def send_due(w: HasCost, kind: int, due: int) -> None:
-    """Set the timer of the coordinator for a decision (`kind` is DECIDE), or for the rest of its messages (TELL)."""
+    """Set the timer of the coordinator for a decision (`kind` is DECIDE), or for what is left to send (SEND_REST)."""
     wake(w, due, w.nodes.size, kind, due, NONE, NONE)

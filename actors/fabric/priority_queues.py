@@ -18,7 +18,7 @@ import numpy as np
 
 from actors.causes import Remedy
 from actors.fabric.initial_arrays import at_start, list_per, per
-from actors.fabric.ports import Coflows, Fabric
+from actors.fabric.ports import Fabric
 from actors.kernel.arrays import total
 from actors.kernel.compiled import compiled, inlined
 from actors.kernel.queue import NEVER, NONE
@@ -51,6 +51,8 @@ class Queues(NamedTuple):
     share: int
     queue: np.ndarray = per("coflow", INACTIVE)  # INACTIVE, UNQUEUED, or the queue
     entered: np.ndarray = per("coflow")  # the number of its entry among the entries of all coflows
+    learned: np.ndarray = per("coflow", NEVER)  # when the coordinator learned what put it into its queue, ns
+    learned_bytes: np.ndarray = per("coflow", 0.0)  # what it had sent then
     keys: np.ndarray = list_per("group")  # scratch for sorting
     groups: np.ndarray = list_per("group")
 
@@ -145,12 +147,6 @@ def make_queues(fabric: Fabric, parameters: dict[str, Any]) -> Queues:
 
 
 @inlined
-def next_tick(t: int, interval: int) -> int:
-    """Return the first multiple of the interval at t or after it."""
-    return (t + interval - 1) // interval * interval
-
-
-@inlined
 def queue_of(q: Queues, measure: float) -> int:
     """Return the queue for a measure in bytes."""
     queue = 0
@@ -219,22 +215,3 @@ def order_key(q: Queues, coflow: int) -> int:
     """Return the sort key of a coflow: first the queue whose slot it is, then the others; in a queue by entry."""
     queue = q.queue[coflow]
     return ((0 if queue == q.clock.queue[0] else 1 + queue) << RANK_SHIFT) | q.entered[coflow]
-
-
-@compiled
-def sort_groups(coflows: Coflows, groups: np.ndarray, keys: np.ndarray, count: int) -> None:
-    """Sort the first `count` of `groups`, coflows, by `keys`, then by their registration (Shell's sort)."""
-    place = coflows.place
-    gap: int = 1
-    while gap < count // 3:
-        gap = 3 * gap + 1
-    while gap > 0:
-        for i in range(gap, count):
-            key, group, j = keys[i], groups[i], i
-            while j >= gap and (
-                keys[j - gap] > key or (keys[j - gap] == key and place[groups[j - gap]] > place[group])
-            ):
-                keys[j], groups[j] = keys[j - gap], groups[j - gap]
-                j -= gap
-            keys[j], groups[j] = key, group
-        gap //= 3

@@ -63,16 +63,22 @@ def make_loop(
     """
     names: dict[str, Any] = {"take": take, "read_job": read_job, "GROW": GROW, "RUNNING": RUNNING}
     grow = [
-        f"        if {_call(each, OF_MESSAGE, state, names)}:\n            return GROW" for each in grows_if
+        f"        if {code_of_call(each, OF_MESSAGE, state, names)}:\n            return GROW"
+        for each in grows_if
     ]
     nodes = _cases(at_nodes, others_at_nodes, AT_NODES, state, names)
     schedulers = _cases(handlers, others, OF_MESSAGE, state, names)
     code = LOOP.format(grow="\n".join(grow), nodes=nodes, schedulers=schedulers)
-    names["__name__"] = module
-    exec(compile(code, __file__, "exec"), names)
-    advance: Any = names["advance"]
-    advance.__doc__ = "Handle events before `until`, at most `most` of them; return the stop reason."
-    return entry(advance)
+    return compile_loop(module, code, names)
+
+
+def compile_loop(module: str, code: str, names: dict[str, Any]) -> Any:
+    """Return the compiled loop of which the code is given, with the values of the names that it uses."""
+    values = names | {"__name__": module}
+    exec(compile(code, __file__, "exec"), values)
+    loop: Any = values[code.split("def ", 1)[1].split("(", 1)[0]]
+    loop.__doc__ = "Handle events before `until`, at most `most` of them; return the stop reason."
+    return entry(loop)
 
 
 def _cases(
@@ -85,14 +91,14 @@ def _cases(
         names[name] = kind
         lines += [
             f"            elif kind == {name}:",
-            f"                {_call(handler, known, state, names)}",
+            f"                {code_of_call(handler, known, state, names)}",
         ]
     if others is not None:
-        lines += ["            else:", f"                {_call(others, known, state, names)}"]
+        lines += ["            else:", f"                {code_of_call(others, known, state, names)}"]
     return "\n".join(lines)
 
 
-def _call(handler: Handler, known: Mapping[str, str], state: Any, names: dict[str, Any]) -> str:
+def code_of_call(handler: Handler, known: Mapping[str, str], state: Any, names: dict[str, Any]) -> str:
     """Return the code that calls a handler; its name is added to `names`."""
     function: Any = handler if is_plain() else handler.py_func  # type: ignore[attr-defined]
     name = f"{function.__module__}.{function.__qualname__}"

@@ -1,7 +1,6 @@
 """Jobs whose tasks fetch their input over a network: schedulers and network, and their state at time 0."""
 
 import pickle
-from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 from typing import Any, NamedTuple
@@ -15,27 +14,22 @@ from actors.fabric.messages import DECIDE
 from actors.fabric.sampling import sampling_of
 from actors.fabric.waves import make_waves
 from actors.inputs import HasInputs
-from actors.kernel.compiled import template
 from actors.kernel.cost import Cost
 from actors.kernel.counters import N_STARTED
-from actors.kernel.messages import BROKEN, FETCH, OUTPUT, SHARE
-from actors.kernel.queue import GROW, NONE, PYTHON, RUNNING, lacks_room
+from actors.kernel.queue import NONE
 from actors.kernel.records import as_records, records
-from actors.kernel.turns import Turns, take_of_network
+from actors.kernel.turns import Turns
 from actors.nodes.world import ACTOR
 from actors.scheduler import COORDINATOR_COSTS, NO_NETWORK, Host, Scheduler, resolve_parameters
 from actors.setting import Setting
-from actors.transfers import fair, shuffles
+from actors.transfers import fair
 from actors.transfers.fetches import make_fetches
 from actors.transfers.shuffles import (
     Cuts,
     Free,
     Shuffles,
-    cut_flows,
     free_runs,
-    has_cuts,
     make_room,
-    on_broken,
 )
 from workloads.coflows import no_coflows
 from workloads.errors import InputError
@@ -110,51 +104,6 @@ class Coordinated(NamedTuple):
     shuffles: Shuffles
     world: CoflowWorld  # with the queue of the machines' world
     coordinator: Any
-
-
-@template
-def handle_coordinated(
-    w: HasInputs, p: Coordinated, until: int, most: int, on_coflow_event: Callable, cut: Callable
-) -> int:
-    """Handle events of the network before `until`, at most `most` of them; return the stop reason.
-
-    Args:
-        on_coflow_event: (world of coflows, the coordinator's state), handles a message between agents and coordinator;
-            returns whether the host must decide.
-        cut: (world of coflows, the coordinator's state, now, flow), ends a flow before its last byte; returns what it
-            had left.
-    """
-    message, s, n = w.queue.now, p.shuffles, p.world
-    for _ in range(most):
-        if shuffles.is_unfinished(s):
-            if s.lacks[0] > 0 or lacks_room(w.queue):
-                return GROW
-            if has_cuts(s.cuts):
-                cut_flows(w, n, p.coordinator, s.cuts, message.time[0], cut)
-                shuffles.on_ended(w, n, s, message.time[0])
-                shuffles.request_next(w, s, message.time[0])
-            else:
-                shuffles.go_on(w, n, s, message.time[0])
-            continue
-        why = take_of_network(w, until)
-        if why != RUNNING:
-            return why
-        t, kind = message.time[0], message.kind[0]
-        if kind == FETCH:
-            shuffles.on_fetch(w, s, t)
-        elif kind == OUTPUT:
-            shuffles.on_output(w, s, t)
-        elif kind == BROKEN:
-            on_broken(w, n, s, t)
-        elif kind == SHARE:
-            shuffles.on_share(w, n, s, t)
-        else:
-            asks_host = on_coflow_event(n, p.coordinator)
-            if n.ended.num[0] > 0:
-                shuffles.on_ended(w, n, s, t)
-            if asks_host:
-                return PYTHON
-    return RUNNING
 
 
 def grow(scheduler: Scheduler, w: HasInputs, p: Joined) -> Joined:

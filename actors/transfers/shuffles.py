@@ -11,22 +11,22 @@ a pipelined edge: what tasks that end at an instant send to those that were laun
 machine once among its receivers: fetches of one machine are in as many waves.
 """
 
-from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from actors.fabric.coordinator import remove_ended
+from actors.fabric.coordinator import Agenda, remove_ended
 from actors.fabric.fabric_world import CoflowWorld
-from actors.fabric.initial_arrays import clear, list_per, longer, per, sizes_of
+from actors.fabric.initial_arrays import clear, list_per, longer, parts_of, per, sizes_of
 from actors.fabric.messages import PACE, SET_EXTRA, SET_LINE, SET_RATE, SHRINK, VERDICT, send_register
+from actors.fabric.order import Order
 from actors.fabric.port_sets import bit_of
 from actors.fabric.ports import pilot_group
 from actors.fabric.sampling import Sampling, count_pilots
 from actors.fabric.waves import are_together
 from actors.inputs import HasInputs, can_lose_outputs, is_pipelined, sort_by_machine, sources_of
 from actors.kernel import messages
-from actors.kernel.compiled import compiled, inlined, template
+from actors.kernel.compiled import compiled, inlined
 from actors.kernel.cost import NO_COST
 from actors.kernel.queue import NEVER, NONE, SPARE, Queue
 from actors.transfers.fetches import (
@@ -655,25 +655,60 @@ def begin_cuts(c: Cuts) -> None:
     c.later[0] = NEVER
 
 
-@template
-def cut_flows(w: HasInputs, n: CoflowWorld, p: Any, c: Cuts, t: int, cut: Callable) -> None:
-    """Cut flows, as many as the event at hand may send messages about; `p` and `cut` as of `handle_coordinated`."""
-    room = w.queue.room - SPARE
-    while has_cuts(c) and room >= MESSAGES:
-        flow = c.flow[c.next[0]]
-        c.next[0] += 1
-        known = n.fabric.coflows.arrival[n.fabric.flows.coflow[flow]] + n.network.delay_ns + 1
-        if n.sending.left[flow] == 0.0:
-            continue  # it has ended
-        if t < known:
-            c.flow[c.left[0]] = flow
-            c.left[0] += 1
-            c.later[0] = min(c.later[0], known)
-        else:
-            w.inputs.moved[0] -= cut(n, p, t, flow)
-            room -= MESSAGES
-    if not has_cuts(c):
-        c.num[0] = c.next[0] = c.left[0]
+@inlined
+def has_room_to_cut(n: CoflowWorld, c: Cuts, count: int) -> bool:
+    """Return whether flows are to be cut, and the event at hand, which has cut `count`, may cut another one."""
+    return has_cuts(c) and n.queue.room - SPARE >= MESSAGES * (count + 1)
+
+
+@compiled
+def next_cut(n: CoflowWorld, c: Cuts, t: int) -> int:
+    """Return the next flow that is to be cut, or NONE: it has ended, or its coordinator does not know it yet."""
+    flow = c.flow[c.next[0]]
+    c.next[0] += 1
+    known = n.fabric.coflows.arrival[n.fabric.flows.coflow[flow]] + n.network.delay_ns + 1
+    if n.sending.left[flow] == 0.0:
+        return NONE
+    if t < known:
+        c.flow[c.left[0]] = flow
+        c.left[0] += 1
+        c.later[0] = min(c.later[0], known)
+        return NONE
+    return flow
+
+
+@inlined
+def end_cuts(w: HasInputs, n: CoflowWorld, s: Shuffles, t: int) -> None:
+    """Note the flows that have been cut, and have the next SHARE when something is left to be done."""
+    cuts = s.cuts
+    if not has_cuts(cuts):
+        cuts.num[0] = cuts.next[0] = cuts.left[0]
+    on_ended(w, n, s, t)
+    request_next(w, s, t)
+
+
+@inlined
+def note_ended(w: HasInputs, n: CoflowWorld, s: Shuffles) -> None:
+    """Note the flows that have ended in the event at hand, if any have."""
+    if n.ended.num[0] > 0:
+        on_ended(w, n, s, w.queue.now.time[0])
+
+
+@inlined
+def handle_shuffles(w: HasInputs, n: CoflowWorld, s: Shuffles) -> bool:
+    """Handle the message at hand if it is about fetches; return whether it is."""
+    t, kind = w.queue.now.time[0], w.queue.now.kind[0]
+    if kind == messages.FETCH:
+        on_fetch(w, s, t)
+    elif kind == messages.OUTPUT:
+        on_output(w, s, t)
+    elif kind == messages.BROKEN:
+        on_broken(w, n, s, t)
+    elif kind == messages.SHARE:
+        on_share(w, n, s, t)
+    else:
+        return False
+    return True
 
 
 # Rows of coflows that have ended are given back, and more are made if few are free, by the host between events.
@@ -725,11 +760,12 @@ def spans_of(s: Shuffles, k: int) -> tuple[np.ndarray, np.ndarray]:
 def give_back(now_ns: int, n: CoflowWorld, p: Any, s: Shuffles) -> None:
     """Give back the rows of coflows that have ended, and about which no message is under way."""
     coflows = n.fabric.coflows
-    remove_ended(n, p.agenda)
+    (agenda,) = parts_of(p, Agenda)
+    remove_ended(n, agenda)
     has_ended = s.in_use & (s.unended == 0) & (coflows.left == 0)
     has_ended &= coflows.finish < now_ns - 2 * n.network.delay_ns
-    if hasattr(p, "order"):
-        has_ended[p.order.groups[: p.order.used[0]]] = False
+    for order in parts_of(p, Order):
+        has_ended[order.groups[: order.used[0]]] = False
     if n.cost.model != NO_COST:  # what the coordinator sends leaves when it is done, which may be much later
         for k, kinds in enumerate(TO_AGENTS):
             has_ended &= ~are_named(under_way(n.queue, kinds), s.span[:, 2 * k], s.span[:, 2 * k + 1])

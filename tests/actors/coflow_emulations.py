@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from types import SimpleNamespace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -97,9 +98,18 @@ def next_event(queue: Any) -> int:
     return min(due, int(queue.heap.time[0])) if now.heap_size > 0 else due
 
 
+def parts_of_state(partition: Partition) -> SimpleNamespace:
+    """The fields of the coordinator's state, with those of what several policies have in common."""
+    fields = partition.state._asdict()
+    for shared in ("ordered", "admitting"):
+        if shared in fields:
+            fields |= fields[shared]._asdict()
+    return SimpleNamespace(**fields)
+
+
 def rates_now(partition: Partition) -> np.ndarray:
     """[F] bytes per ns at which flows are being sent."""
-    fabric, state, sending = partition.world.fabric, partition.state, partition.world.sending
+    fabric, state, sending = partition.world.fabric, parts_of_state(partition), partition.world.sending
     flows, rates = fabric.flows, sending.rate.copy()
     if hasattr(state, "shrinking") and getattr(state, "by_madd", True):  # of lines whose flows end together
         line, s = flows.line[:, 0], state.shrinking
@@ -145,7 +155,7 @@ def log_setting(setting: Setting) -> tuple[Log, Outcome]:
     """Run a setting instant by instant and write down all of it."""
     partition = Partition(setting, TASKS)
     partition.start()
-    fabric, state, counts = partition.world.fabric, partition.state, partition.world.counts
+    fabric, state, counts = partition.world.fabric, parts_of_state(partition), partition.world.counts
     names = [f"{c} {i}>{j - fabric.side}" for c, i, j, *_ in zip(*fabric.flows[:3], strict=True)]
     spans: dict[str, list[tuple[float, ...]]] = {name: [] for name in names}
     looks: dict[int, list[float]] = {N_DECISIONS: [], N_REFILLS: []}

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from bounded_runs import finish, started
-from coflow_emulations import instants, rates_now
+from coflow_emulations import instants, parts_of_state, rates_now
 from emulations import OBSERVED, FewestTasks, digest, run_setting
 
 from actors.compiling.rows import is_tree
@@ -243,7 +243,7 @@ def nothing_is_left(partition: Partition) -> None:
     """Check that queues are empty, and that what tasks and flows held is free again."""
     family, world = partition.setting.scheduler.family, partition.world
     if family == "coflows":
-        state = partition.state
+        state = parts_of_state(partition)
         assert not world.sending.rate.any()
         assert state.agenda.due[0] == NEVER
         if hasattr(state, "matching") and not getattr(state, "by_madd", False):

@@ -9,7 +9,7 @@ no flow that may be backfilled finds room at both of its ports.
 
 import numpy as np
 
-from actors.fabric import flow_ends
+from actors.fabric import ports
 from actors.fabric.equal_groups import remove_from_heap, served_by, sift_up
 from actors.fabric.equal_rates import (
     add_rates,
@@ -38,7 +38,7 @@ def next_end(fabric, order, e):
     t = NEVER
     for i in range(order.used[0]):
         t = min(t, e.groups.end[order.groups[i]])
-    return min(t, flow_ends.next_end(fabric.flows, e.ends))
+    return min(t, ports.next_end(fabric.flows, e.ends))
 
 
 @compiled

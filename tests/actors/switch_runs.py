@@ -13,13 +13,11 @@ from hypothesis import strategies as st
 from actors.fabric import equal_rates as equal
 from actors.fabric import greedy, madd
 from actors.fabric import max_min as fair_rates
-from actors.fabric import shortest_flow_first as pfp
-from actors.fabric.flow_ends import next_end
 from actors.fabric.initial_arrays import at_start
-from actors.fabric.ports import Fabric, build_fabric, merge_parallel
-from actors.fabric.ranking import make_ranking
-from actors.fabric.service_order import Order, list_lines, set_order
+from actors.fabric.order import Order, list_lines, set_order
+from actors.fabric.ports import Fabric, build_fabric, merge_parallel, next_end
 from actors.kernel.queue import NEVER, NONE
+from actors.schedulers.coflows import pfp
 from workloads.coflows import CoflowArrays, make_coflow_workload
 
 SPEED = 1e9  # bytes per second: a byte per ns, so that times are bytes
@@ -72,18 +70,18 @@ Key = Callable[[int], Any]
 
 def greedily(fabric: Fabric, key: Key = int) -> Iterator[tuple[int, Any, Any]]:
     """Serve coflows greedily in order of a key, which may change; yields (now, ranking, matching) at every instant."""
-    r, m, arrived = make_ranking(fabric), greedy.make_matching(fabric), 0
+    m, arrived = greedy.make_matching(fabric), 0
     coflows = fabric.coflows
     while (t := min(fabric.flows.end.min(), next_arrival(fabric, arrived))) < NEVER:
         for flow in np.flatnonzero(fabric.flows.end == t):
-            greedy.end_flow(fabric, r, m, t, flow)
+            greedy.end_flow(fabric, m, t, flow)
         arrived = arrived_by(fabric, t)
         greedy.settle_all(fabric, m, t)
         there = sorted((c for c in range(arrived) if coflows.left[c] > 0), key=lambda c: (key(c), c))
-        greedy.serve_in_order(fabric, r, m, t, np.array(there, np.int64), len(there))
-        greedy.fill_ports(fabric, r, m, t)
+        greedy.serve_in_order(fabric, m, t, np.array(there, np.int64), len(there))
+        greedy.fill_ports(fabric, m, t)
         m.changes[0] = 0
-        yield t, r, m
+        yield t, m.ranking, m
 
 
 def by_madd(
@@ -93,7 +91,7 @@ def by_madd(
     decide: Callable[[Fabric, Any, Any], None] = madd.decide,
 ) -> Iterator[tuple[int, Any, Any]]:
     """Serve coflows by MADD, in order of their bottleneck or of a key; yields (now, order, rates)."""
-    order, a, arrived = at_start(Order, fabric), madd.make_madd(fabric), 0
+    order, a, arrived = at_start(Order, fabric), at_start(madd.Madd, fabric), 0
     while True:
         t = min(madd.next_coflow_end(order, a), next_arrival(fabric, arrived))
         if a.ends.size[0] > 0 and a.ends.keys[0] < t:

@@ -149,7 +149,7 @@ def test_a_flow_without_updates_has_neither_generation_nor_bytes(sent: list[tupl
         of.send_value(world, 90, 11, kind, 3, 0.25)
         assert sent[-1][0] == kind
         assert plain(of.read_value)(at_hand(sent[-1])) == (3, 0.25)
-    for kind in (of.DECIDE, of.TELL):
+    for kind in (of.DECIDE, of.SEND_REST):
         of.send_due(world, kind, 120)
         assert sent[-1] == (kind, 120, NONE, NONE, NONE)
         assert plain(of.read_due)(at_hand(sent[-1])) == 120

@@ -26,42 +26,48 @@ cost of learning sizes. Deviations from the paper: those of `aalo`.
 """
 
 from functools import partial
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
-from actors.fabric.agent import agent_event, cut_flow
+from actors.fabric.agent import BY_FLOW, cut_flow
 from actors.fabric.coordinator import (
     Agenda,
-    end_greedy,
-    handle_event,
-    handle_events,
-    has_more_to_send,
+    charge_reports,
+    enter_interval,
+    has_costs,
+    next_tick,
     note_decision,
-    note_report,
     register,
     remove_ended,
     request_decision,
-    send_greedy_rates,
+    wake_coordinator,
 )
 from actors.fabric.counters import N_DEMOTIONS
 from actors.fabric.fabric_world import CoflowWorld, build_world
-from actors.fabric.greedy import Matching, fill_ports, make_matching, move_group
-from actors.fabric.greedy_updates import change_flows, receive_update
-from actors.fabric.initial_arrays import at_start, per
-from actors.fabric.intervals import charge_reports, enter_interval, has_costs
+from actors.fabric.greedy import (
+    COFLOW_ENDED,
+    UNCHANGED,
+    Matching,
+    apply_update,
+    fill_ports,
+    make_matching,
+    move_group,
+    receive_end,
+    send_greedy_rates,
+)
+from actors.fabric.initial_arrays import at_start
+from actors.fabric.messages import DECIDE, FLOW_DONE, REGISTER, UPDATE
 from actors.fabric.priority_queues import (
     QUEUE_PARAMETERS,
     Queues,
     dequeue,
     in_turns,
     make_queues,
-    next_tick,
     order_key,
     queue_of,
     update_slot,
 )
-from actors.fabric.ranking import Ranking, make_ranking
 from actors.fabric.waves import (
     enqueue_together,
     queue_together,
@@ -69,14 +75,11 @@ from actors.fabric.waves import (
     sent_together,
     sum_waves,
 )
-from actors.fabric.worlds import COFLOW_WORLDS
-from actors.inputs import HasInputs
-from actors.kernel.compiled import compiled, entry, inlined
+from actors.kernel.compiled import compiled
 from actors.kernel.queue import NEVER
-from actors.scheduler import Scheduler
-from actors.schedulers.coflows.learned_and_admitted import Learned, learned_by
+from actors.schedulers.coflows.build import coflow_scheduler, coordinator_loops
+from actors.schedulers.coflows.learned_and_admitted import learned_by
 from actors.setting import Setting
-from actors.transfers.joined import Coordinated, handle_coordinated
 
 _FIRST = np.int64(0)
 
@@ -85,12 +88,9 @@ class State(NamedTuple):
     """The state of the coordinator of C coflows."""
 
     agenda: Agenda
-    ranking: Ranking
     matching: Matching
     queues: Queues
     size: np.ndarray  # [C] bytes, if sizes are known; otherwise empty
-    learned: np.ndarray = per("coflow", NEVER)  # when a coflow entered its queue, ns
-    learned_bytes: np.ndarray = per("coflow", 0.0)  # what it had sent then
 
 
 @compiled
@@ -100,84 +100,59 @@ def on_arrival(w: CoflowWorld, p: State, t: int, coflow: int) -> None:
     if register(w, p.agenda, t, coflow):
         queue = queue_of(p.queues, p.size[coflow]) if p.size.size > 0 else queue_together(w, coflow, _FIRST)
         enqueue_together(w, p.queues, coflow, queue)
-        p.learned[coflow] = w.fabric.coflows.arrival[coflow]
-    request_decision(w, p.agenda, next_tick(t, p.queues.interval))
-
-
-@compiled
-def on_flow_done(w: CoflowWorld, p: State, t: int, flow: int, ended: int) -> None:
-    """Apply the end of a flow; its ports are reassigned when the interval ends."""
-    note_report(w, t, p.matching.running[0], w.fabric.flows.source[flow])
-    if has_more_to_send(w, flow):
-        return
-    if end_greedy(w, p.ranking, p.matching, flow, ended):
-        dequeue(p.queues, w.fabric.flows.coflow[flow])
-    request_decision(w, p.agenda, next_tick(t, p.queues.interval))
-
-
-@compiled
-def on_update(w: CoflowWorld, p: State, t: int, k: int) -> None:
-    """Apply an update of a coflow; what must be sent again is scheduled when the interval ends."""
-    enter_interval(w, t, p.matching.running[0])
-    if receive_update(w, t, k):
-        if change_flows(w, p.ranking, p.matching, t, k, False):
-            dequeue(p.queues, w.updates.row.coflow[k])
-        request_decision(w, p.agenda, next_tick(t, p.queues.interval))
+        p.queues.learned[coflow] = w.fabric.coflows.arrival[coflow]
+    request_decision(w, p.agenda, t)
 
 
 @compiled
 def on_tick(w: CoflowWorld, p: State, t: int) -> None:
     """Make the decision at the end of an interval: steps 2 to 4."""
-    q, r, m = p.queues, p.ranking, p.matching
+    q, m = p.queues, p.matching
     enter_interval(w, t, m.running[0])
     charge_reports(w, m.running[0])
     count = remove_ended(w, p.agenda)
     if p.size.size == 0:
-        demote(w, p, t)
+        demote(w, p.agenda, q, t)
     update_slot(q, t)
     effective = t + w.network.delay_ns
     for i in range(count):
         coflow = p.agenda.active[i]
         level = order_key(q, coflow)
-        if level != r.level[coflow]:
-            move_group(w.fabric, r, m, effective, coflow, level)
-    fill_ports(w.fabric, r, m, effective)
+        if level != m.ranking.level[coflow]:
+            move_group(w.fabric, m, effective, coflow, level)
+    fill_ports(w.fabric, m, effective)
     note_decision(w, count)
     send_greedy_rates(w, m, t)
     if count > 0:
         following = next_tick(t + 1, q.interval)
         if not has_costs(w):
-            crossing = next_crossing(w, p, t) if p.size.size == 0 else NEVER
+            crossing = next_crossing(w, p.agenda, q, t) if p.size.size == 0 else NEVER
             following = max(following, min(q.clock.end[0], crossing))
-        request_decision(w, p.agenda, following)
+        wake_coordinator(w, p.agenda, following)
 
 
 @compiled
-def demote(w: CoflowWorld, p: Any, t: int) -> None:
-    """Step 2: move each coflow to the queue for the bytes that it had sent when the agents reported.
-
-    `p` is a state with `agenda`, `queues`, `learned` and `learned_bytes`.
-    """
-    q, known = p.queues, t - w.network.delay_ns
-    sum_waves(w, p.agenda.active, p.agenda.used[0], known)
-    for i in range(p.agenda.used[0]):
-        coflow = p.agenda.active[i]
+def demote(w: CoflowWorld, agenda: Agenda, q: Queues, t: int) -> None:
+    """Step 2: move each coflow to the queue for the bytes that it had sent when the agents reported."""
+    known = t - w.network.delay_ns
+    sum_waves(w, agenda.active, agenda.used[0], known)
+    for i in range(agenda.used[0]):
+        coflow = agenda.active[i]
         sent = sent_together(w, known, coflow)
         queue = queue_of(q, sent)
         if queue > q.queue[coflow]:
             enqueue_together(w, q, coflow, queue)
             w.counts[N_DEMOTIONS] += 1
-            p.learned[coflow], p.learned_bytes[coflow] = t, sent
+            q.learned[coflow], q.learned_bytes[coflow] = t, sent
 
 
 @compiled
-def next_crossing(w: CoflowWorld, p: Any, t: int) -> int:
+def next_crossing(w: CoflowWorld, agenda: Agenda, q: Queues, t: int) -> int:
     """Return the first multiple of the interval at which a coflow is known to have sent more than its queue's limit."""
-    q, first = p.queues, NEVER
-    known = t - w.network.delay_ns
-    sum_waves(w, p.agenda.active, p.agenda.used[0], known)
-    for i in range(p.agenda.used[0]):
-        coflow = p.agenda.active[i]
+    first, known = NEVER, t - w.network.delay_ns
+    sum_waves(w, agenda.active, agenda.used[0], known)
+    for i in range(agenda.used[0]):
+        coflow = agenda.active[i]
         limit, rate = q.limit[q.queue[coflow]], rate_together(w, coflow)
         if rate > 1e-12 and limit < np.inf:
             in_ns = max((limit - sent_together(w, known, coflow)) / rate, 0.0)
@@ -186,49 +161,54 @@ def next_crossing(w: CoflowWorld, p: Any, t: int) -> int:
     return first
 
 
-@inlined
-def on_event(w: CoflowWorld, p: State) -> bool:
-    """Handle the event at hand; return whether the host must decide."""
-    return handle_event(
-        w, p, w.sending, on_agent_event=agent_event,
-        on_flow_done=on_flow_done, on_arrival=on_arrival, on_update=on_update, on_decide=on_tick,
-    )  # fmt: skip
+@compiled
+def on_flow_done(w: CoflowWorld, p: State, t: int, flow: int, ended: int) -> None:
+    """Apply the end of a flow; its ports are reassigned when the interval ends."""
+    change = receive_end(w, p.matching, t, p.matching.running[0], flow, ended)
+    note_change(w, p, t, change, w.fabric.flows.coflow[flow])
 
 
-@entry
-def advance(w: CoflowWorld, p: State, until: int, most: int) -> int:
-    """Handle events before `until`, at most `most` of them; return the stop reason."""
-    return handle_events(w, p, until, most, on_event)
+@compiled
+def on_update(w: CoflowWorld, p: State, t: int, update: int) -> None:
+    """Apply an update of a coflow; what must be sent again is scheduled when the interval ends."""
+    enter_interval(w, t, p.matching.running[0])
+    change = apply_update(w, p.matching, t, update)
+    note_change(w, p, t, change, w.updates.row.coflow[update])
 
 
-@entry
-def advance_transfers(w: HasInputs, p: Coordinated, until: int, most: int) -> int:
-    """Handle events of the network of DAG jobs whose transfers are coflows; return the stop reason."""
-    return handle_coordinated(w, p, until, most, on_event, cut_flow)
+@compiled
+def note_change(w: CoflowWorld, p: State, t: int, change: int, coflow: int) -> None:
+    """Decide at the interval's end if a coflow has changed, or ended."""
+    if change == COFLOW_ENDED:
+        dequeue(p.queues, coflow)
+    if change != UNCHANGED:
+        request_decision(w, p.agenda, t)
+
+
+advance, advance_transfers = coordinator_loops(
+    __name__,
+    State,
+    {REGISTER: on_arrival, FLOW_DONE: on_flow_done, UPDATE: on_update, DECIDE: on_tick},
+    BY_FLOW,
+    cut_flow,
+)
 
 
 def build(setting: Setting, knows_sizes: bool) -> tuple[CoflowWorld, State]:
     """Return the world and the coordinator's state at time 0."""
     world = build_world(setting, interval_s=setting.parameters["interval_s"])
-    work = setting.workload.arrays()
-    return world, at_start(
-        State,
-        world.fabric,
-        agenda=at_start(Agenda, world.fabric),
-        ranking=make_ranking(world.fabric),
-        matching=make_matching(world.fabric),
-        queues=make_queues(world.fabric, setting.parameters),
+    fabric, work = world.fabric, setting.workload.arrays()
+    queues = make_queues(fabric, setting.parameters)
+    return world, State(
+        agenda=at_start(Agenda, fabric, interval=queues.interval),
+        matching=make_matching(fabric),
+        queues=queues,
         size=np.add.reduceat(work.size_bytes, work.first_flow[:-1]) if knows_sizes else np.zeros(0),
     )
 
 
-def series(setting: Setting, world: CoflowWorld, state: Any) -> Learned | None:
-    """Return when each coflow entered its last queue, and what it had sent by then."""
-    return learned_by(world, state.learned, state.learned_bytes)
-
-
 AALO, AALO_ORACLE = (
-    Scheduler(
+    coflow_scheduler(
         name=name,
         title=title,
         paper=paper,
@@ -236,9 +216,8 @@ AALO, AALO_ORACLE = (
         build=partial(build, knows_sizes=knows_sizes),
         advance=advance,
         transfers=None if knows_sizes else advance_transfers,
-        worlds=COFLOW_WORLDS,
         updatable="always",
-        series=series,
+        series=learned_by,
         rule=in_turns(f"{rule}, and in a queue the one that arrived first goes first"),
     )
     for name, title, paper, knows_sizes, rule in (

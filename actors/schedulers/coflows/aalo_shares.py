@@ -6,8 +6,8 @@ Not clairvoyant. The queues are those of `aalo`, and coflows move down in the sa
 1. A coflow registers: it enters the first queue.
 2. Every `interval_s` agents report what coflows have sent. A coflow that has sent more than its queue's limit goes to
    the tail of the queue for what it has sent.
-3. Each queue that has coflows gets a share of every port in proportion to its weight (`actors.fabric.queue_shares`),
-   which is K - q for queue q = 0, 1, ... of K. Coflows of a queue are served first in, first out: each gives all its
+3. Each queue that has coflows gets a share of every port in proportion to its weight, which is
+   K - q for queue q = 0, 1, ... of K. Coflows of a queue are served first in, first out: each gives all its
    flows the same rate, as much as its slowest flow can have of the bandwidth that those before it left.
 4. What queues leave of their shares goes to all coflows once more, in the same way. The rest goes to single flows, each
    as much as both of its ports have: work is conserved.
@@ -24,35 +24,47 @@ from typing import NamedTuple
 
 import numpy as np
 
-from actors.fabric.coordinator import Agenda, handle_event, handle_events, note_report
-from actors.fabric.equal_agent import Serving, cut_served_flow, serving_event
-from actors.fabric.equal_coordinator import apply_flow_done, register_served, send_rates
-from actors.fabric.equal_rates import Equal, make_equal
-from actors.fabric.equal_ticks import (
+from actors.fabric.agent import AT_ONE_RATE, Serving, cut_served_flow
+from actors.fabric.coordinator import Agenda, request_decision
+from actors.fabric.equal_rates import (
+    Equal,
+    add_rates,
     begin_tick,
-    build_serving_world,
+    build_serving,
     end_tick,
-    put_in_order,
-    request_tick,
-    ticking_state,
+    receive_served_end,
+    register_served,
+    request_next,
+    send_rates,
+    serve_by_keys,
 )
 from actors.fabric.fabric_world import CoflowWorld
 from actors.fabric.initial_arrays import at_start, per
-from actors.fabric.intervals import enter_interval
+from actors.fabric.messages import DECIDE, FLOW_DONE, REGISTER, SEND_REST
+from actors.fabric.order import Order
+from actors.fabric.ports import Fabric
 from actors.fabric.priority_queues import LIMIT_PARAMETERS, Queues, dequeue, order_key
-from actors.fabric.queue_shares import Shares, make_shares, share_equally
-from actors.fabric.service_order import Order
 from actors.fabric.waves import enqueue_together, queue_together
-from actors.fabric.worlds import COFLOW_WORLDS
-from actors.inputs import HasInputs
-from actors.kernel.compiled import compiled, entry, inlined
-from actors.kernel.queue import NEVER
-from actors.scheduler import Scheduler
-from actors.schedulers.coflows.aalo import demote, next_crossing, series
+from actors.kernel.compiled import compiled, inlined
+from actors.schedulers.coflows.aalo import demote, next_crossing
+from actors.schedulers.coflows.build import coflow_scheduler, coordinator_loops
+from actors.schedulers.coflows.learned_and_admitted import learned_by
 from actors.setting import Setting
-from actors.transfers.joined import Coordinated, handle_coordinated
 
 _FIRST = np.int64(0)
+
+
+class Shares(NamedTuple):
+    """Weights of K queues, which are above 0, and the bandwidth of the ports that they share."""
+
+    weight: np.ndarray  # [K] float64
+    whole: np.ndarray = per("port", 0.0)  # residual bandwidth when sharing begins, bytes per ns
+    pool: np.ndarray = per("port", 0.0)  # what queues have left of their shares
+
+
+def make_shares(fabric: Fabric, queues: int) -> Shares:
+    """Return the shares of so many queues."""
+    return at_start(Shares, fabric, weight=np.arange(queues, 0, -1, dtype=np.float64))
 
 
 class State(NamedTuple):
@@ -64,82 +76,96 @@ class State(NamedTuple):
     serving: Serving
     queues: Queues
     shares: Shares
-    idle_until: np.ndarray = per("run")  # ns: before that only a new message can change a decision
-    num_sending: np.ndarray = per("run")  # agents that send
-    num_sent: np.ndarray = per("run")  # how many of the last decision's changes have been sent
-    learned: np.ndarray = per("coflow", NEVER)  # when a coflow entered its queue, ns
-    learned_bytes: np.ndarray = per("coflow", 0.0)  # what it had sent then
 
 
 @compiled
 def on_arrival(w: CoflowWorld, p: State, t: int, coflow: int) -> None:
     """Step 1: put a coflow into the first queue; decide at the interval's end."""
-    enter_interval(w, t, p.num_sending[0])
-    if register_served(w, p, coflow):
+    if register_served(w, p.agenda, p.equal, p.serving, t, coflow):
         enqueue_together(w, p.queues, coflow, queue_together(w, coflow, _FIRST))
-        p.learned[coflow] = w.fabric.coflows.arrival[coflow]
-    request_tick(w, p, t)
-
-
-@compiled
-def on_flow_done(w: CoflowWorld, p: State, t: int, flow: int, ended: int) -> None:
-    """Apply the end of a flow; its bandwidth is reassigned when the interval ends."""
-    note_report(w, t, p.num_sending[0], w.fabric.flows.source[flow])
-    if apply_flow_done(w.fabric, p.equal, p.num_sending, flow, ended):
-        dequeue(p.queues, w.fabric.flows.coflow[flow])
-    request_tick(w, p, t)
+        p.queues.learned[coflow] = w.fabric.coflows.arrival[coflow]
+    request_decision(w, p.agenda, t)
 
 
 @compiled
 def on_tick(w: CoflowWorld, p: State, t: int) -> None:
     """Make the decision at the end of an interval: steps 2 to 5."""
-    if begin_tick(w, p, t):
-        demote(w, p, t)
-        put_in_order(w, p, t, key_of)
-        share_equally(w.fabric, p.order, p.equal, p.shares, p.queues.queue, _FIRST, p.order.used[0])
-        end_tick(w, p, t, next_crossing)
+    agenda, q, order, e = p.agenda, p.queues, p.order, p.equal
+    if not begin_tick(w, agenda, e, t):
+        return
+    demote(w, agenda, q, t)
+    for i in range(agenda.used[0]):
+        q.keys[i] = order_key(q, agenda.active[i])
+    serve_by_keys(w, agenda, order, e, q, t)
+    share_equally(w.fabric, order, e, p.shares, q.queue, _FIRST, order.used[0])
+    end_tick(w, agenda, order, e, t)
+    request_next(w, agenda, e, t, next_crossing(w, agenda, q, t))
+
+
+@compiled
+def share_equally(
+    fabric: Fabric, order: Order, e: Equal, s: Shares, queue: np.ndarray, first: int, end: int
+) -> None:
+    """Steps 3 and 4: give groups from level `first` to before `end` equal rates: shares by `queue` [G], then the pool.
+
+    The order is sorted by queue. Each queue that has a group in it gets a share of what is residual at all ports, and
+    serves its groups within it. What queues leave is pooled, and all groups are served once more, out of the pool.
+    """
+    residual, total, level = e.residual, 0.0, first
+    for port in range(residual.size):
+        s.whole[port], s.pool[port] = residual[port], 0.0 if first < end else residual[port]
+    while level < end:
+        total += s.weight[queue[order.groups[level]]]
+        level = end_of_queue(order, queue, level, end)
+    level = first
+    while level < end:
+        share, following = (
+            s.weight[queue[order.groups[level]]] / total,
+            end_of_queue(order, queue, level, end),
+        )
+        for port in range(residual.size):
+            residual[port] = share * s.whole[port]
+        add_rates(fabric, order, e, level, following)
+        for port in range(residual.size):
+            s.pool[port] += residual[port]
+        level = following
+    for port in range(residual.size):
+        residual[port] = s.pool[port]
+    add_rates(fabric, order, e, first, end)
 
 
 @inlined
-def key_of(p: State, t: int, coflow: int) -> int:
-    """Return the sort key of a coflow: queues in their order, in a queue first in, first out."""
-    return order_key(p.queues, coflow)
+def end_of_queue(order: Order, queue: np.ndarray, level: int, end: int) -> int:
+    """Return the level after those of the queue that `level` belongs to."""
+    own = queue[order.groups[level]]
+    while level < end and queue[order.groups[level]] == own:
+        level += 1
+    return level
 
 
-@inlined
-def on_event(w: CoflowWorld, p: State) -> bool:
-    """Handle the event at hand; return whether the host must decide."""
-    return handle_event(
-        w, p, p.serving, on_agent_event=serving_event,
-        on_flow_done=on_flow_done, on_arrival=on_arrival, on_tell=send_rates, on_decide=on_tick,
-    )  # fmt: skip
+@compiled
+def on_flow_done(w: CoflowWorld, p: State, t: int, flow: int, ended: int) -> None:
+    """Apply the end of a flow; its bandwidth is reassigned when the interval ends."""
+    if receive_served_end(w, p.agenda, p.equal, t, flow, ended):
+        dequeue(p.queues, w.fabric.flows.coflow[flow])
 
 
-@entry
-def advance(w: CoflowWorld, p: State, until: int, most: int) -> int:
-    """Handle events before `until`, at most `most` of them; return the stop reason."""
-    return handle_events(w, p, until, most, on_event)
-
-
-@entry
-def advance_transfers(w: HasInputs, p: Coordinated, until: int, most: int) -> int:
-    """Handle events of the network of DAG jobs whose transfers are coflows; return the stop reason."""
-    return handle_coordinated(w, p, until, most, on_event, cut_served_flow)
+advance, advance_transfers = coordinator_loops(
+    __name__,
+    State,
+    {REGISTER: on_arrival, FLOW_DONE: on_flow_done, SEND_REST: send_rates, DECIDE: on_tick},
+    AT_ONE_RATE,
+    cut_served_flow,
+)
 
 
 def build(setting: Setting) -> tuple[CoflowWorld, State]:
     """Return the world and the coordinator's state at time 0."""
-    world = build_serving_world(setting)
-    return world, at_start(
-        State,
-        world.fabric,
-        **ticking_state(setting, world),
-        equal=make_equal(world.fabric, missed_only=False),
-        shares=make_shares(world.fabric, np.arange(setting.parameters["queues"], 0, -1)),
-    )
+    queues = setting.parameters["queues"]
+    return build_serving(setting, State, False, shares=lambda fabric: make_shares(fabric, queues))
 
 
-AALO_SHARES = Scheduler(
+AALO_SHARES = coflow_scheduler(
     name="aalo-shares",
     title="aalo whose queues share bandwidth by weight, with equal rates inside a coflow",
     paper="Chowdhury, Stoica: Aalo, SIGCOMM 2015, doi 10.1145/2785956.2787480",
@@ -149,6 +175,5 @@ AALO_SHARES = Scheduler(
     build=build,
     advance=advance,
     transfers=advance_transfers,
-    worlds=COFLOW_WORLDS,
-    series=series,
+    series=learned_by,
 )

@@ -34,27 +34,49 @@ is not sent, and emulates no network.
 """
 
 import io
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from actors.fabric.fabric_world import NS
-from actors.kernel.compiled import direct
-from actors.kernel.cost import known_cost
+from actors.fabric.admission import count_verdicts, ends_dropped, is_dropped, send_verdicts
+from actors.fabric.agent import BY_FLOW
+from actors.fabric.coordinator import (
+    NO_AGENT_REPORTS,
+    charge,
+    effective_time,
+    note_decision,
+    note_report,
+    remove_ended,
+    wake_coordinator,
+)
+from actors.fabric.counters import N_REFILLS
+from actors.fabric.fabric_world import NS, CoflowWorld
+from actors.fabric.flow_rates import FlowRates, end_rate, list_changes, send_listed, settle
+from actors.fabric.greedy import end_greedy
+from actors.fabric.initial_arrays import at_start, per
+from actors.fabric.messages import DECIDE, FLOW_DONE, REGISTER, SEND_REST
+from actors.fabric.ports import flows_of, take_bytes
+from actors.kernel.compiled import compiled, direct, entry, inlined
+from actors.kernel.cost import known_cost, previous_cost
 from actors.kernel.queue import NEVER
 from actors.scheduler import Host, Parameter
-from actors.schedulers.coflows.admitting import DECIDE_AT, UPDATE_PERIOD, admitting_scheduler
+from actors.schedulers.coflows.admitting import (
+    DECIDE_AT,
+    UPDATE_PERIOD,
+    Admitting,
+    admitting_scheduler,
+    build_admitting,
+    consider,
+    judge,
+    keep_ended,
+    register_coflow,
+    request_admission,
+    send_other_verdicts,
+)
+from actors.schedulers.coflows.build import coordinator_loops
 from actors.schedulers.coflows.integer_programs import ADMITTED, Demand, Solved, most_in_time
 from actors.schedulers.coflows.order_ilp import TIME_LIMIT, note_solved
 from actors.schedulers.coflows.ordered import INTERVAL
-from actors.schedulers.coflows.planned import (
-    State,
-    advance,
-    begin_decision,
-    build_planned,
-    change_slot,
-    end_decision,
-)
 from actors.setting import Setting
 from workloads.groups import rows_of_groups
 
@@ -78,8 +100,144 @@ _FULL = 1e-9  # of a port's speed: less residual bandwidth than this is an effec
 _SAME = 1e-12  # of a rate: two rates that differ by less differ only by rounding
 
 
+class State(NamedTuple):
+    """The state of the coordinator of F flows."""
+
+    admitting: Admitting  # its ports are not matched
+    rates: FlowRates
+    before: np.ndarray = per("flow", 0.0)  # the rates before those that were sent last
+    # ns, when the host is asked for the rates of the next slot; NEVER: there is no next slot
+    slot_end: np.ndarray = per("run", NEVER)
+
+
+@compiled
+def send_rates(w: CoflowWorld, p: State, t: int) -> int:
+    """Send the rates in `wanted`; return how many are new."""
+    agenda, rates = p.admitting.agenda, p.rates
+    for i in range(rates.rate.size):
+        p.before[i] = rates.rate[i]
+    list_changes(w, agenda, rates, agenda.used[0])
+    send_listed(w, rates, t, 0, rates.num_changed[0])
+    return rates.num_changed[0]
+
+
+@compiled
+def account_for_cost(w: CoflowWorld, p: State) -> None:
+    """Account for a cost that was not known when rates were sent: the rates have begun later by this cost.
+
+    It is called when the coordinator handles its next message, of any kind.
+    """
+    spent = previous_cost(w, np.int64(0))
+    for k in range(p.rates.num_changed[0]):
+        flow = p.rates.changed[k]
+        take_bytes(w.fabric, flow, (p.before[flow] - p.rates.rate[flow]) * spent)
+    p.rates.num_changed[0] = 0
+
+
+@entry
+def begin_decision(w: CoflowWorld, p: State, t: int) -> int:
+    """Account for what has been sent, and put the coflows to decide about into the order; return how many."""
+    agenda = p.admitting.agenda
+    note_decision(w, remove_ended(w, agenda))
+    effective = effective_time(w, t)
+    for i in range(agenda.used[0]):
+        for flow in flows_of(w.fabric.coflows, agenda.active[i]):
+            settle(w, p.rates, effective, flow)
+    p.slot_end[0] = NEVER
+    count = consider(w, p.admitting, t)
+    for i in range(agenda.used[0]):
+        if is_dropped(p.admitting.admission, agenda.active[i]):
+            stop_flows(w, p, agenda.active[i])
+    return count
+
+
+@inlined
+def stop_flows(w: CoflowWorld, p: State, coflow: int) -> None:
+    """Set the wanted rates of a coflow's flows to 0."""
+    for flow in flows_of(w.fabric.coflows, coflow):
+        p.rates.wanted[flow] = 0.0
+
+
+@entry
+def end_decision(w: CoflowWorld, p: State, t: int, admitted: int, count: int) -> None:
+    """Admit the first `admitted` coflows of the order; send the rates in `wanted`, and verdicts."""
+    admitting = p.admitting
+    admitted = keep_ended(w, admitting, admitted, count)
+    for i in range(admitted, count):
+        stop_flows(w, p, admitting.deadline_order.groups[i])
+    rates = send_rates(w, p, t)
+    judge(w, admitting, t, admitted, admitted, count)
+    charge(w, w.prices.schedule * count_verdicts(w, admitting.admission))
+    send_verdicts(w, admitting.admission, t, rates)
+    if admitting.period > 0 and admitted > 0:
+        request_admission(w, admitting, t + 1)
+    await_slot_end(w, p)
+
+
+@entry
+def change_slot(w: CoflowWorld, p: State, t: int) -> None:
+    """Send the rates in `wanted`, which are those of the slot that begins."""
+    w.counts[N_REFILLS] += 1
+    send_rates(w, p, t)
+    await_slot_end(w, p)
+
+
+@inlined
+def await_slot_end(w: CoflowWorld, p: State) -> None:
+    """Request the rates of the next slot, or a decision, whichever comes first."""
+    at = min(p.slot_end[0], p.admitting.decide_at[0])
+    if at < NEVER:
+        wake_coordinator(w, p.admitting.agenda, at)
+
+
+@compiled
+def on_flow_done(w: CoflowWorld, p: State, t: int, flow: int, ended: int) -> None:
+    """Apply the end of a flow, which may end its coflow."""
+    account_for_cost(w, p)
+    note_report(w, t, NO_AGENT_REPORTS, w.fabric.flows.source[flow])
+    if ends_dropped(w, p.admitting.admission, flow, ended):
+        return
+    end_rate(w, p.rates, ended, flow)
+    if end_greedy(w, p.admitting.matching, flow, ended) and p.admitting.at_ends:
+        request_admission(w, p.admitting, t)
+
+
+@inlined
+def on_arrival(w: CoflowWorld, p: State, t: int, coflow: int) -> None:
+    """Register a coflow."""
+    account_for_cost(w, p)
+    register_coflow(w, p.admitting, t, coflow)
+
+
+@inlined
+def on_rest(w: CoflowWorld, p: State, t: int) -> None:
+    """Send further verdicts."""
+    account_for_cost(w, p)
+    send_other_verdicts(w, p.admitting, t)
+
+
+@inlined
+def on_decide(w: CoflowWorld, p: State, t: int) -> bool:
+    """Let the host decide."""
+    account_for_cost(w, p)
+    return True
+
+
+advance, _ = coordinator_loops(
+    __name__,
+    State,
+    {REGISTER: on_arrival, FLOW_DONE: on_flow_done, SEND_REST: on_rest, DECIDE: on_decide},
+    BY_FLOW,
+)
+
+
 class Planner(Host):
-    """The Python side of an emulation: solves the program at each decision, and plans rates slot by slot."""
+    """The Python side of an emulation: solves the program at each decision, and plans rates slot by slot.
+
+    At a decision the loop returns `PYTHON`; the host admits coflows, plans the rate of each of their flows in each slot
+    of time, and calls `end_decision`. At the end of a slot the loop returns `PYTHON` again, and the host calls
+    `change_slot`. Between these calls rates stay: the bandwidth of a flow that ends is unused until the next call.
+    """
 
     def __init__(self, setting: Setting):
         given = setting.parameters
@@ -102,11 +260,11 @@ class Planner(Host):
     def __call__(self, world: Any, state: State) -> None:
         """Decide, or begin the next slot of the plan."""
         t = np.int64(world.queue.now[0].time)
-        if t < state.decide_at[0]:
+        if t < state.admitting.decide_at[0]:
             self._begin_slot(world, state, t + world.network.delay_ns)
             self._change(world, state, t)
             return
-        state.decide_at[0] = NEVER
+        state.admitting.decide_at[0] = NEVER
         count = self._begin(world, state, t)
         effective = t + world.network.delay_ns + known_cost(world)
         admitted = self._plan(world, state, count, int(effective))
@@ -115,8 +273,8 @@ class Planner(Host):
 
     def _plan(self, world: Any, state: State, count: int, effective: int) -> int:
         """Admit coflows, put them first in the order, and plan the rates of their flows; return how many."""
-        fabric, found = world.fabric, state.deadline_order.groups[:count].copy()
-        time_left = state.deadline_order.time_left[found]
+        fabric, found = world.fabric, state.admitting.deadline_order.groups[:count].copy()
+        time_left = state.admitting.deadline_order.time_left[found]
         flow = rows_of_groups(fabric.coflows.end_flow - fabric.coflows.first_flow, found)
         flow = flow[(fabric.flows.finish[flow] == NEVER) & ~_ends(state, flow, fabric.flows.left[flow])]
         state.rates.wanted[flow] = 0.0
@@ -135,12 +293,12 @@ class Planner(Host):
             solved = most_in_time(
                 self._demand(world, active, time_left[can_be], place, flow), self._relaxed, self._time_limit_s
             )
-            note_solved(state.solved, solved)
+            note_solved(state.admitting.admission.solved, solved)
             chosen = solved.share >= self._admit_from
             admitted[can_be] = chosen
             sent = chosen[place[fabric.flows.coflow[flow]]]
             self._keep(flow[sent], solved._replace(sent_bytes=solved.sent_bytes[sent]), effective)
-        state.deadline_order.groups[:count] = found[np.argsort(~admitted, kind="stable")]
+        state.admitting.deadline_order.groups[:count] = found[np.argsort(~admitted, kind="stable")]
         return int(admitted.sum())
 
     def _demand(
@@ -179,7 +337,7 @@ class Planner(Host):
         state.rates.wanted[flow[late]] = 0.0
         t, end = int(world.queue.now[0].time), int(NEVER)
         if again.any():
-            state.decide_at[0] = min(int(state.decide_at[0]), t + 1)
+            state.admitting.decide_at[0] = min(int(state.admitting.decide_at[0]), t + 1)
         planned = flow[~over]
         if planned.size:
             state.rates.wanted[planned] = rate[~over, k]
@@ -243,14 +401,20 @@ def _load(fabric: Any, flow: np.ndarray, amount: np.ndarray) -> np.ndarray:
     return np.asarray(sums + np.bincount(fabric.flows.sink[flow], amount, count))
 
 
+def build(setting: Setting) -> tuple[CoflowWorld, State]:
+    """Return the world and the coordinator's state at time 0."""
+    world, admitting = build_admitting(setting, most_sends=2 * setting.num_tasks)
+    rates = at_start(FlowRates, world.fabric)
+    return world, at_start(State, world.fabric, admitting=admitting, rates=rates)
+
+
 CDS_LP, CDS_LPA = (
     admitting_scheduler(
         name=name,
         title=title,
         paper="Tseng, Tang: Coflow deadline scheduling via network-aware optimization, Allerton 2018, pp. 829-833",
         parameters=(*own, RESERVE, TIME_LIMIT, DECIDE_AT, UPDATE_PERIOD, INTERVAL),
-        about=__doc__,
-        build=build_planned,
+        build=build,
         advance=advance,
         host=Planner,
     )

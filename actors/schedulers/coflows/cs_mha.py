@@ -23,24 +23,73 @@ is not 0; here it is above 0, as coflows that have passed their deadlines are dr
 D2-CAS, is not here.
 """
 
-from functools import partial
+import numpy as np
 
-from actors.fabric.flow_order import flow_order
+from actors.fabric.deadline_order import (
+    DeadlineOrder,
+    collect_lines,
+    list_by_deadline,
+    most_needed,
+    reject_fewest,
+)
+from actors.fabric.fabric_world import CoflowWorld
+from actors.fabric.greedy import flow_order
+from actors.fabric.order import sort_groups
+from actors.fabric.ports import Fabric
+from actors.kernel.compiled import compiled
+from actors.kernel.queue import NONE
 from actors.schedulers.coflows.admitting import (
-    BY_CS_MHA,
     DECIDE_AT,
     UPDATE_PERIOD,
+    Admitting,
+    admitting_loop,
     admitting_scheduler,
+    begin_decision,
     build_admitting,
+    end_decision,
     serve_rejected,
 )
 from actors.schedulers.coflows.ordered import INTERVAL
+
+
+@compiled
+def on_decide(w: CoflowWorld, p: Admitting, t: int) -> None:
+    """Steps 1 to 4: order and admit coflows, if it is time to."""
+    count = begin_decision(w, p, t)
+    if count != NONE:
+        end_decision(w, p, t, cs_mha(w.fabric, p.deadline_order, count), count)
+
+
+@compiled
+def cs_mha(fabric: Fabric, s: DeadlineOrder, count: int) -> int:
+    """Steps 2 and 3: order the first `count` of `s.groups`; return how many are admitted. O(lines log n).
+
+    Admitted coflows come first, by deadline; then the others, by the largest share of their time left that they need of
+    a port.
+    """
+    list_by_deadline(fabric, s, count)
+    for port in range(s.load.size):
+        reject_fewest(fabric, s, collect_lines(fabric, s, port))
+    admitted: int = 0
+    for i in range(count):
+        coflow = s.groups[i]
+        if s.late[coflow]:
+            s.keys[i] = most_needed(fabric, s, coflow) / max(s.time_left[coflow], 1.0)
+        else:
+            s.keys[i] = np.float64(i - count)  # before all others, by deadline
+            admitted += 1
+    sort_groups(fabric.coflows, s.groups, s.keys, count)
+    return admitted
+
+
+advance = admitting_loop(__name__, Admitting, on_decide)
 
 CS_MHA = admitting_scheduler(
     name="cs-mha",
     title="coflows with deadlines: admitted if each port by itself has time for them",
     paper="Luo, Yu, Li: Decentralized deadline-aware coflow scheduling for datacenter networks, ICC 2016",
-    about=__doc__,
     parameters=(serve_rejected(True), DECIDE_AT, UPDATE_PERIOD, flow_order("workload"), INTERVAL),
-    build=partial(build_admitting, rule=BY_CS_MHA),
+    build=build_admitting,
+    advance=advance,
+    about=__doc__,
 )

@@ -19,15 +19,15 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from actors.fabric.agent import note_end, note_start
-from actors.fabric.coordinator import Agenda, handle_event, handle_events, register, request_decision
+from actors.fabric.coordinator import Agenda, register, request_decision, wake_coordinator
 from actors.fabric.fabric_world import CoflowWorld, build_world
 from actors.fabric.initial_arrays import at_start
 from actors.fabric.max_min import Fair, add_coflow, end_due, fill, make_fair, next_due
+from actors.fabric.messages import DECIDE, REGISTER
 from actors.fabric.ports import flows_of, takes_bandwidth
-from actors.fabric.worlds import COFLOW_WORLDS
-from actors.kernel.compiled import compiled, entry, inlined
+from actors.kernel.compiled import compiled
 from actors.kernel.queue import NEVER
-from actors.scheduler import Scheduler
+from actors.schedulers.coflows.build import coflow_scheduler, coordinator_loops
 from actors.setting import Costs, Network, Setting
 
 _NO_INTERVALS_S = 1e9  # no coordinator counts intervals: the first one lasts for the whole run
@@ -41,10 +41,10 @@ class State(NamedTuple):
 
 
 @compiled
-def on_arrival(w: CoflowWorld, p: State, t: int, coflow: int) -> None:
+def on_arrival(w: CoflowWorld, agenda: Agenda, t: int, coflow: int) -> None:
     """Step 1: register a coflow; its flows start at this instant."""
-    if register(w, p.agenda, t, coflow):
-        request_decision(w, p.agenda, t)
+    if register(w, agenda, t, coflow):
+        request_decision(w, agenda, t)
 
 
 @compiled
@@ -65,19 +65,10 @@ def on_change(w: CoflowWorld, p: State, t: int) -> None:
     fill(fabric, f, t, least)
     following = next_due(f)
     if following < NEVER:
-        request_decision(w, p.agenda, following)
+        wake_coordinator(w, p.agenda, following)
 
 
-@inlined
-def on_event(w: CoflowWorld, p: State) -> bool:
-    """Handle the event at hand; return whether the host must decide."""
-    return handle_event(w, p, w.sending, on_arrival=on_arrival, on_decide=on_change)
-
-
-@entry
-def advance(w: CoflowWorld, p: State, until: int, most: int) -> int:
-    """Handle events before `until`, at most `most` of them; return the stop reason."""
-    return handle_events(w, p, until, most, on_event)
+advance, _ = coordinator_loops(__name__, State, {REGISTER: on_arrival, DECIDE: on_change}, {})
 
 
 def build_switch(setting: Setting) -> CoflowWorld:
@@ -95,14 +86,13 @@ def build(setting: Setting) -> tuple[CoflowWorld, State]:
 
 NO_COORDINATOR = (("cost", "it has no coordinator"), ("network.delay", "it has no coordinator"))
 
-FAIR = Scheduler(
+FAIR = coflow_scheduler(
     name="fair",
     title="max-min fair sharing between flows, as TCP nearly does",
     paper="Bertsekas, Gallager: Data Networks, section 6.5.2; a baseline of Varys, SIGCOMM 2014",
     parameters=(),
     build=build,
     advance=advance,
-    worlds=COFLOW_WORLDS,
     global_view=("always",),
     ignores=NO_COORDINATOR,
 )

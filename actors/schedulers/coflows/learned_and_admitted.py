@@ -1,12 +1,15 @@
 """What a scheduler of coflows records besides ends: what its coordinator has learned, or which coflows it admitted."""
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from actors.fabric.admission import ADMITTED, LATE, UNDECIDED, Admission
 from actors.fabric.fabric_world import CoflowWorld
+from actors.fabric.initial_arrays import parts_of
+from actors.fabric.priority_queues import Queues
 from actors.kernel.queue import NEVER, is_here
+from actors.setting import Setting
 
 
 class Learned(NamedTuple):
@@ -18,18 +21,18 @@ class Learned(NamedTuple):
 
 
 def learned_by(
-    world: CoflowWorld, when: np.ndarray, sent: np.ndarray, estimated: np.ndarray | None = None
+    setting: Setting, world: CoflowWorld, state: Any, estimated: np.ndarray | None = None
 ) -> Learned | None:
     """Return what the coordinator has learned; None in a partition without the coordinator.
 
     Args:
-        world: of the partition.
-        when: [C] int64 ns, NEVER: nothing was learned.
-        sent: [C] float64, bytes sent by then.
+        state: of the coordinator, with the `Queues` into which it puts coflows by what it has learned.
         estimated: [C] float64, bytes; None: the scheduler makes no estimates.
     """
     if not is_here(world.queue, world.nodes.size):  # the coordinator's id comes after those of the agents
         return None
+    (queues,) = parts_of(state, Queues)
+    when, sent = queues.learned, queues.learned_bytes
     known = when < NEVER
     return Learned(
         np.where(known, when, -1),
@@ -49,13 +52,14 @@ class Admitted(NamedTuple):
     sent_bytes: np.ndarray  # [C] float64, what a dropped coflow had sent by then; 0.0 for others
 
 
-def admitted_by(world: CoflowWorld, admission: Admission, solved: np.ndarray) -> Admitted | None:
-    """Return what the coordinator has admitted; None in a partition without the coordinator."""
+def admitted_by(setting: Setting, world: CoflowWorld, state: Any) -> Admitted | None:
+    """Return which coflows the coordinator has admitted; None in a partition without the coordinator."""
     if not is_here(world.queue, world.nodes.size):
         return None
+    (admission,) = parts_of(state, Admission)
     admitted_ns, rejected_ns = (
         np.where(when < NEVER, when, -1) for when in (admission.admitted, admission.rejected)
     )
     # Undecided: the scheduler has no admission. Late: it was not rejected before its deadline.
     admitted = np.isin(admission.verdict, (UNDECIDED, ADMITTED, LATE))
-    return Admitted(admitted, admitted_ns, rejected_ns, solved.copy(), admission.bytes_sent.copy())
+    return Admitted(admitted, admitted_ns, rejected_ns, admission.solved.copy(), admission.bytes_sent.copy())

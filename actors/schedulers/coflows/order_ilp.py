@@ -24,20 +24,19 @@ paper uses the program. It counts coflows; here weights count, which are 1 if th
 about the present coflows, and does not foresee later arrivals.
 """
 
-from functools import partial
 from typing import Any
 
 import numpy as np
 
 from actors.fabric.fabric_world import NS, CoflowWorld
-from actors.fabric.flow_order import flow_order
-from actors.kernel.compiled import direct, entry
+from actors.fabric.greedy import flow_order
+from actors.kernel.compiled import compiled, direct, entry
 from actors.scheduler import Host, Parameter
 from actors.schedulers.coflows.admitting import (
-    BY_PROGRAM,
     DECIDE_AT,
     UPDATE_PERIOD,
-    State,
+    Admitting,
+    admitting_loop,
     admitting_scheduler,
     begin_decision,
     build_admitting,
@@ -58,14 +57,23 @@ TIME_LIMIT = Parameter(
 )
 
 
+@compiled
+def on_decide(w: CoflowWorld, p: Admitting, t: int) -> bool:
+    """Let the host decide, if it is time to; else refill the ports of flows that have ended."""
+    if t >= p.decide_at[0]:
+        return True
+    begin_decision(w, p, t)
+    return False
+
+
 @entry
-def begin(w: CoflowWorld, p: State, t: int) -> int:
+def begin(w: CoflowWorld, p: Admitting, t: int) -> int:
     """Begin a decision; return how many coflows it is about."""
     return begin_decision(w, p, t)
 
 
 @entry
-def end(w: CoflowWorld, p: State, t: int, admitted: int, count: int) -> None:
+def end(w: CoflowWorld, p: Admitting, t: int, admitted: int, count: int) -> None:
     """Admit the first `admitted` of the coflows in `deadline_order.groups`, in their order, and reject the others."""
     end_decision(w, p, t, admitted, count)
 
@@ -76,13 +84,13 @@ class Solver(Host):
     def __init__(self, setting: Setting):
         self._time_limit_s = float(setting.parameters["time_limit_s"])
 
-    def compile(self, world: Any, state: State) -> None:
+    def compile(self, world: Any, state: Admitting) -> None:
         """Compile the functions that the host calls."""
         number = np.int64(0)
         self._begin = direct(begin, world, state, number)
         self._end = direct(end, world, state, number, number, number)
 
-    def __call__(self, world: Any, state: State) -> None:
+    def __call__(self, world: Any, state: Admitting) -> None:
         """Order and admit the coflows that the decision at hand is about."""
         t, order = np.int64(world.queue.now[0].time), state.deadline_order
         count = self._begin(world, state, t)
@@ -94,7 +102,7 @@ class Solver(Host):
             weight = world.fabric.coflows.weight[found[can_be]]
             solved = most_in_order(times_s, time_left_s[can_be], weight, self._time_limit_s)
             admitted[can_be] = solved.admitted
-            note_solved(state.solved, solved)
+            note_solved(state.admission.solved, solved)
         order.groups[:count] = found[np.lexsort((time_left_s, ~admitted))]
         self._end(world, state, t, np.int64(admitted.sum()), np.int64(count))
 
@@ -124,6 +132,8 @@ def note_solved(solved: np.ndarray, found: Solved) -> None:
     solved[2] = max(solved[2], found.gap)
 
 
+advance = admitting_loop(__name__, Admitting, on_decide)
+
 ORDER_ILP = admitting_scheduler(
     name="order-ilp",
     title="coflows with deadlines: the best order by an integer program, as if ports were independent",
@@ -138,6 +148,7 @@ ORDER_ILP = admitting_scheduler(
         flow_order("workload"),
         INTERVAL,
     ),
-    build=partial(build_admitting, rule=BY_PROGRAM),
+    build=build_admitting,
+    advance=advance,
     host=Solver,
 )

@@ -39,26 +39,35 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from actors.fabric.agent import agent_event, cut_flow
+from actors.fabric.agent import BY_FLOW, cut_flow
 from actors.fabric.coordinator import (
+    AT_EVENTS,
     NO_AGENT_REPORTS,
     Agenda,
-    end_greedy,
-    handle_event,
-    handle_events,
-    has_more_to_send,
     note_decision,
-    note_report,
     register,
     remove_ended,
     request_decision,
-    send_greedy_rates,
+    wake_coordinator,
 )
 from actors.fabric.counters import N_DEMOTIONS, N_PILOTS, N_REFILLS
 from actors.fabric.fabric_world import CoflowWorld, build_world
-from actors.fabric.greedy import Matching, fill_ports, make_matching, move_group
-from actors.fabric.greedy_updates import receive_update, resend_flow, settle_coflow, stop_updated_flow
+from actors.fabric.greedy import (
+    COFLOW_ENDED,
+    UNCHANGED,
+    Matching,
+    fill_ports,
+    make_matching,
+    move_group,
+    receive_end,
+    receive_update,
+    resend_flow,
+    send_greedy_rates,
+    settle_coflow,
+    stop_updated_flow,
+)
 from actors.fabric.initial_arrays import at_start, list_per, per
+from actors.fabric.messages import DECIDE, FLOW_DONE, REGISTER, UPDATE
 from actors.fabric.port_sets import bit_of, bits_before, count_bits
 from actors.fabric.ports import (
     Fabric,
@@ -82,34 +91,27 @@ from actors.fabric.priority_queues import (
     enqueue,
     in_turns,
     make_queues,
-    next_tick,
     order_key,
     queue_of,
     update_slot,
 )
-from actors.fabric.ranking import Ranking, make_ranking
 from actors.fabric.sampling import fill_pilots, sampling_of
 from actors.fabric.waves import flows_together, learn_together, length_together
-from actors.fabric.worlds import COFLOW_WORLDS
-from actors.inputs import HasInputs
-from actors.kernel.compiled import compiled, entry, inlined
+from actors.kernel.compiled import compiled, inlined
 from actors.kernel.queue import NEVER, NONE
 from actors.kernel.random import PROBES, below, random_bits
-from actors.scheduler import Parameter, Scheduler
+from actors.scheduler import Parameter
+from actors.schedulers.coflows.build import coflow_scheduler, coordinator_loops
 from actors.schedulers.coflows.learned_and_admitted import Learned, learned_by
 from actors.setting import Setting
-from actors.transfers.joined import Coordinated, handle_coordinated
 from workloads.coflows import CoflowArrays
 from workloads.errors import InputError
-
-EVENTS, FLOW_ENDS, INTERVALS = range(3)
 
 
 class State(NamedTuple):
     """The state of the coordinator of C coflows and N ports."""
 
     agenda: Agenda
-    ranking: Ranking
     matching: Matching
     queues: Queues
     policy: int  # A, B, C, D
@@ -118,10 +120,9 @@ class State(NamedTuple):
     unit: float  # bytes that a coflow counts for in policy C
     conserves: bool
     corrects: bool
-    decide_at: int  # when decisions are made: EVENTS, FLOW_ENDS, INTERVALS
+    at_flow_ends: bool  # each end of a flow makes a decision, and not only a refill
     samples: bool  # coflows that are not thin have pilots
     random_ports: bool
-    stale: np.ndarray = per("run", False)  # a decision is requested, and not only a refill
     width: np.ndarray = per("coflow")  # flows of a coflow
     pilots_left: np.ndarray = per("coflow")  # pilots that have not ended
     pilots_done: np.ndarray = per("coflow")  # pilots that have ended
@@ -139,8 +140,6 @@ class State(NamedTuple):
     is_moved: np.ndarray = per("coflow", False, lasts=True)  # whether a coflow is one of them
     # scratch: whether a coflow was at a port before an update, or NONE
     was_at_port: np.ndarray = per("port", NONE)
-    learned: np.ndarray = per("coflow", NEVER)  # when all pilots had ended, ns
-    learned_bytes: np.ndarray = per("coflow", 0.0)  # what the coflow had sent then
 
 
 def build(setting: Setting) -> tuple[CoflowWorld, State]:
@@ -153,21 +152,21 @@ def build(setting: Setting) -> tuple[CoflowWorld, State]:
         )
     pilots = pilots_of(merge_parallel(setting.workload.arrays())[0], given)
     world = build_world(setting, interval_s=given["interval_s"], pilots=pilots)
-    fabric = world.fabric
+    fabric, queues = world.fabric, make_queues(world.fabric, given)
+    interval = queues.interval if given["decide"] == "interval" else int(AT_EVENTS)
     return world, at_start(
         State,
         fabric,
-        agenda=at_start(Agenda, fabric),
-        ranking=make_ranking(fabric),
+        agenda=at_start(Agenda, fabric, interval=interval),
         matching=make_matching(fabric),
-        queues=make_queues(fabric, given),
+        queues=queues,
         policy="ABCD".index(given["policy"]),
         thin_limit=given["thin_limit"],
         excludes_itself=int(not given["count_itself"]),
         unit=float(given["contention_unit_bytes"]),
         conserves=given["work_conservation"],
         corrects=given["size_correction"],
-        decide_at=("events", "flow-ends", "interval").index(given["decide"]),
+        at_flow_ends=given["decide"] != "events",
         samples=given["pilots"] != "none",
         random_ports=given["pilot_ports"] == "random",
     )
@@ -342,7 +341,7 @@ def learn(w: CoflowWorld, p: State, t: int, coflow: int) -> None:
     """Step 3: estimate the size of a coflow whose pilots have all ended."""
     p.length[coflow] = p.pilot_bytes[coflow] / p.pilots_done[coflow]
     learn_together(w, coflow, p.length[coflow])
-    p.learned[coflow], p.learned_bytes[coflow] = t, bytes_sent(w.fabric.coflows, t, coflow)
+    p.queues.learned[coflow], p.queues.learned_bytes[coflow] = t, bytes_sent(w.fabric.coflows, t, coflow)
     if w.fabric.coflows.left[coflow] > 0:
         enter_queue(w, p, t, coflow)
 
@@ -358,8 +357,8 @@ def enter_queue(w: CoflowWorld, p: State, t: int, coflow: int) -> None:
     p.contention_sum[coflow] = contention_sum
     enqueue(p.queues, coflow, queue_of(p.queues, measure(w, p, t, coflow)))
     # Now, not at the decision, so that the coflow is counted at its ports when others leave them.
-    if p.policy == D and p.ranking.level[coflow] == NONE:
-        move_group(w.fabric, p.ranking, p.matching, t, coflow, MAIN | order_key(p.queues, coflow))
+    if p.policy == D and p.matching.ranking.level[coflow] == NONE:
+        move_group(w.fabric, p.matching, t, coflow, MAIN | order_key(p.queues, coflow))
     mark_moved(p, coflow)
 
 
@@ -384,7 +383,7 @@ def measure(w: CoflowWorld, p: State, t: int, coflow: int) -> float:
 @compiled
 def change_coflows_at_port(w: CoflowWorld, p: State, t: int, port: int, by: int) -> None:
     """Add `by` to the number of coflows at a port; the others there may move to another queue."""
-    lines, r = w.fabric.lines, p.ranking
+    lines, r = w.fabric.lines, p.matching.ranking
     p.coflows_at_port[port] += by
     if p.policy != D:
         return
@@ -446,7 +445,7 @@ def count_neighbours(w: CoflowWorld, p: State, coflow: int, thin: bool) -> int:
 
     Without work conservation a coflow that is being sampled counts only at the ports of its pilots.
     """
-    lines, r, count = w.fabric.lines, p.ranking, 0
+    lines, r, count = w.fabric.lines, p.matching.ranking, 0
     p.num_counts[0] += 1
     p.met_in[coflow] = p.num_counts[0]
     for side in range(2):
@@ -481,7 +480,7 @@ def mark_moved(p: State, coflow: int) -> None:
 @compiled
 def mark_thin_at_port(w: CoflowWorld, p: State, port: int) -> None:
     """Mark thin coflows at a port as moved: the number of other thin ones at their ports has changed."""
-    r = p.ranking
+    r = p.matching.ranking
     line = r.next[r.ports[0] + port]
     while line < r.ports[0]:
         other = w.fabric.lines.group[line]
@@ -512,19 +511,19 @@ _FORGETS = True  # lost bytes do not count as sent
 
 
 @inlined
-def update_coflow(w: CoflowWorld, p: State, t: int, k: int) -> bool:
+def update_coflow(w: CoflowWorld, p: State, t: int, update: int) -> bool:
     """Receive an update of a coflow, and apply it; return whether it has any effect."""
-    if not receive_update(w, t, k):
+    if not receive_update(w, t, update):
         return False
-    rows, pairs, coflow = w.updates.row, w.updates.pair, w.updates.row.coflow[k]
+    rows, pairs, coflow = w.updates.row, w.updates.pair, w.updates.row.coflow[update]
     sampled = p.pilots_left[coflow] > 0
-    for i in range(rows.first[k], rows.end[k]):
+    for i in range(rows.first[update], rows.end[update]):
         note_presence(w.fabric, p.was_at_port, sampled, coflow, pairs.flow[i])
         note_presence(w.fabric, p.was_at_port, sampled, coflow, pairs.onto[i])
-    for i in range(rows.first[k], rows.end[k]):
-        change_flow(w, p, t, k, coflow, pairs.flow[i], pairs.onto[i])
-    coflow_ended = settle_coflow(w, k)
-    for i in range(rows.first[k], rows.end[k]):
+    for i in range(rows.first[update], rows.end[update]):
+        change_flow(w, p, t, update, coflow, pairs.flow[i], pairs.onto[i])
+    coflow_ended = settle_coflow(w, update)
+    for i in range(rows.first[update], rows.end[update]):
         apply_presence(w, p, t, coflow, pairs.flow[i], coflow_ended)
         apply_presence(w, p, t, coflow, pairs.onto[i], coflow_ended)
     count_flows(w.fabric, p.width, coflow)
@@ -544,13 +543,13 @@ def update_coflow(w: CoflowWorld, p: State, t: int, k: int) -> bool:
 
 
 @inlined
-def change_flow(w: CoflowWorld, p: State, t: int, k: int, coflow: int, flow: int, onto: int) -> None:
+def change_flow(w: CoflowWorld, p: State, t: int, update: int, coflow: int, flow: int, onto: int) -> None:
     """Stop a flow and resend what is needed: as a pilot, if it was a pilot and the size is not known."""
     fabric, flows = w.fabric, w.fabric.flows
-    unknown = p.learned[coflow] == NEVER
+    unknown = p.queues.learned[coflow] == NEVER
     pilot, ends = is_pilot(fabric, coflow, flow), flows.finish[flow] == NEVER
     size, row, column = flows.size[flow], flows.line[flow, 0], flows.line[flow, 1]
-    again = stop_updated_flow(w, p.ranking, p.matching, k, flow, onto, _FORGETS)
+    again = stop_updated_flow(w, p.matching, update, flow, onto, _FORGETS)
     if pilot and ends:
         count_pilot(w, p, coflow, flow, -1)
     if pilot and not (flow == onto and unknown):
@@ -565,7 +564,7 @@ def change_flow(w: CoflowWorld, p: State, t: int, k: int, coflow: int, flow: int
             count_pilot(w, p, coflow, onto, 1)
         if flow != onto and ends:
             give_pilot_lines(fabric, onto, row, column)
-    resend_flow(w, p.ranking, p.matching, t, k, onto, again)
+    resend_flow(w, p.matching, t, update, onto, again)
 
 
 @inlined
@@ -664,33 +663,24 @@ def on_arrival(w: CoflowWorld, p: State, t: int, coflow: int) -> None:
         set_levels(w, p, t, coflow)  # so that it is counted at its ports
     elif is_thin(p, coflow):
         place = w.fabric.coflows.place[coflow]
-        move_group(w.fabric, p.ranking, p.matching, t, coflow, place)  # so that it is counted at its ports
+        move_group(w.fabric, p.matching, t, coflow, place)  # so that it is counted at its ports
         mark_thin_at_ports(w, p, coflow)
-    request_reorder(w, p, t)
-
-
-@inlined
-def request_reorder(w: CoflowWorld, p: State, t: int) -> None:
-    """Request a decision, at once or when the interval ends."""
-    p.stale[0] = True
-    request_decision(w, p.agenda, next_tick(t, p.queues.interval) if p.decide_at == INTERVALS else t)
+    request_decision(w, p.agenda, t)
 
 
 @compiled
 def on_flow_done(w: CoflowWorld, p: State, t: int, flow: int, ended: int) -> None:
     """Apply the end of a flow to the sample and to the contention; request a decision, or a refill."""
     fabric, flows, lines = w.fabric, w.fabric.flows, w.fabric.lines
-    note_report(w, t, NO_AGENT_REPORTS, flows.source[flow])
-    if has_more_to_send(w, flow):
+    change, coflow = receive_end(w, p.matching, t, NO_AGENT_REPORTS, flow, ended), flows.coflow[flow]
+    if change == UNCHANGED:
         return
-    coflow, group = flows.coflow[flow], lines.group[flows.line[flow, 0]]
-    coflow_ended = end_greedy(w, p.ranking, p.matching, flow, ended)
-    is_pilot = group != coflow
-    decides = coflow_ended or p.decide_at != EVENTS
+    coflow_ended, was_pilot = change == COFLOW_ENDED, is_pilot(fabric, coflow, flow)
+    decides = coflow_ended or p.at_flow_ends
     for side in range(2):
         line = flows.line[flow, side]
         port = flows.source[flow] if side == 0 else flows.sink[flow]
-        if is_pilot:
+        if was_pilot:
             p.busy[port] -= 1
             line = line_at(lines, coflow, side, port)
         if lines.left[line] == 0 and (
@@ -698,7 +688,7 @@ def on_flow_done(w: CoflowWorld, p: State, t: int, flow: int, ended: int) -> Non
         ):
             leave_port(w, p, t, coflow, port, coflow_ended)
             decides = decides or changes_contention(p, port)
-    if is_pilot:
+    if was_pilot:
         p.pilots_left[coflow] -= 1
         p.pilots_done[coflow] += 1
         p.pilot_bytes[coflow] += flows.size[flow]
@@ -709,9 +699,9 @@ def on_flow_done(w: CoflowWorld, p: State, t: int, flow: int, ended: int) -> Non
         dequeue(p.queues, coflow)
         p.num_active[0] -= 1
     if decides:
-        request_reorder(w, p, t)
-    else:
         request_decision(w, p.agenda, t)
+    else:
+        wake_coordinator(w, p.agenda, t)
 
 
 @inlined
@@ -721,26 +711,26 @@ def changes_contention(p: State, port: int) -> bool:
 
 
 @compiled
-def on_update(w: CoflowWorld, p: State, t: int, k: int) -> None:
+def on_update(w: CoflowWorld, p: State, t: int, update: int) -> None:
     """Apply an update of a coflow."""
-    if update_coflow(w, p, t, k):
-        request_reorder(w, p, t)
+    if update_coflow(w, p, t, update):
+        request_decision(w, p.agenda, t)
 
 
 @compiled
 def on_decide(w: CoflowWorld, p: State, t: int) -> None:
     """Make a decision, or refill ports that ended flows have left, in the last order; send what has changed."""
-    is_decision = p.stale[0] or t >= p.queues.clock.end[0]
-    p.stale[0] = False
+    is_decision = p.agenda.stale[0] or t >= p.queues.clock.end[0]
+    p.agenda.stale[0] = False
     if is_decision:
         put_in_order(w, p, t)
         note_decision(w, p.num_active[0])
     else:
         w.counts[N_REFILLS] += 1
-    fill_ports(w.fabric, p.ranking, p.matching, t + w.network.delay_ns)
+    fill_ports(w.fabric, p.matching, t + w.network.delay_ns)
     send_greedy_rates(w, p.matching, t)
     if p.queues.clock.end[0] < NEVER:
-        request_decision(w, p.agenda, p.queues.clock.end[0])
+        wake_coordinator(w, p.agenda, p.queues.clock.end[0])
 
 
 @compiled
@@ -777,46 +767,34 @@ def mark_slot_change(w: CoflowWorld, p: State) -> None:
 @compiled
 def set_levels(w: CoflowWorld, p: State, t: int, coflow: int) -> None:
     """Give each group of a coflow its level: that of a queue, of thin coflows, of pilots, or of backfill."""
-    fabric, r, m, place = w.fabric, p.ranking, p.matching, w.fabric.coflows.place[coflow]
+    fabric, m, place = w.fabric, p.matching, w.fabric.coflows.place[coflow]
     if p.queues.queue[coflow] >= 0:
-        move_group(fabric, r, m, t, coflow, MAIN | order_key(p.queues, coflow))
+        move_group(fabric, m, t, coflow, MAIN | order_key(p.queues, coflow))
     elif p.pilots_left[coflow] == 0:
         thin = count_neighbours(w, p, coflow, True)
-        move_group(fabric, r, m, t, coflow, (thin << RANK_SHIFT) | place)
+        move_group(fabric, m, t, coflow, (thin << RANK_SHIFT) | place)
     else:
-        move_group(fabric, r, m, t, pilot_group(fabric, coflow), PILOTS | place)
+        move_group(fabric, m, t, pilot_group(fabric, coflow), PILOTS | place)
         if p.conserves:
-            move_group(fabric, r, m, t, coflow, BACKFILL | place)
+            move_group(fabric, m, t, coflow, BACKFILL | place)
 
 
-@inlined
-def on_event(w: CoflowWorld, p: State) -> bool:
-    """Handle the event at hand; return whether the host must decide."""
-    return handle_event(
-        w, p, w.sending, on_agent_event=agent_event,
-        on_flow_done=on_flow_done, on_arrival=on_arrival, on_update=on_update, on_decide=on_decide,
-    )  # fmt: skip
-
-
-@entry
-def advance(w: CoflowWorld, p: State, until: int, most: int) -> int:
-    """Handle events before `until`, at most `most` of them; return the stop reason."""
-    return handle_events(w, p, until, most, on_event)
-
-
-@entry
-def advance_transfers(w: HasInputs, p: Coordinated, until: int, most: int) -> int:
-    """Handle events of the network of DAG jobs whose transfers are coflows; return the stop reason."""
-    return handle_coordinated(w, p, until, most, on_event, cut_flow)
+advance, advance_transfers = coordinator_loops(
+    __name__,
+    State,
+    {REGISTER: on_arrival, FLOW_DONE: on_flow_done, UPDATE: on_update, DECIDE: on_decide},
+    BY_FLOW,
+    cut_flow,
+)
 
 
 def series(setting: Setting, world: CoflowWorld, state: State) -> Learned | None:
     """Return when the size of each coflow was learned, what it had sent by then, and its estimate."""
     width = np.diff(merge_parallel(setting.workload.arrays())[0].first_flow)
-    return learned_by(world, state.learned, state.learned_bytes, state.length * width)
+    return learned_by(setting, world, state, state.length * width)
 
 
-PHILAE = Scheduler(
+PHILAE = coflow_scheduler(
     name="philae",
     title="sizes learned from pilot flows, then shortest coflow first by size and contention",
     paper="Jajoo, Gandhi, Hu: Your Coflow has Many Flows (Philae), USENIX ATC 2019",
@@ -873,7 +851,6 @@ PHILAE = Scheduler(
     build=build,
     advance=advance,
     transfers=advance_transfers,
-    worlds=COFLOW_WORLDS,
     updatable="always",
     series=series,
 )

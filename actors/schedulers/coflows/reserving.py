@@ -1,13 +1,19 @@
-"""Coflows with deadlines that reserve bandwidth: the loop of varys-deadline and chronos.
+"""Coflows with deadlines that reserve bandwidth: what varys-deadline and chronos have in common.
 
-An admitted coflow has of each port what lets it end at its deadline (`actors.fabric.reservations`). The two schedulers
+An admitted coflow has of each port what lets it end at its deadline. The two schedulers
 differ by which coflows ask first (`stands`), and by how rejected coflows are handled (`rejected`). What reservations
 leave goes to the other coflows, and then to single flows in order, as in `ordered`.
 
 Rates are those of MADD: the coordinator decides for the time at which its decision takes effect, and the cost of a
-decision is known before the decision (`actors.fabric.madd_coordinator`). So a reservation holds to the nanosecond,
+decision is known before the decision (`actors.fabric.madd`). So a reservation holds to the nanosecond,
 however long messages and decisions take. The price of a decision includes a schedule for every agent that has flows of
 an active coflow to send; verdicts are part of these schedules, and cost nothing more.
+
+With T left until its deadline, each flow of an admitted coflow gets what it has left divided by T, so that all end at
+the deadline: MADD with the desired duration T (Varys, SIGCOMM 2014, section 5). That is possible if the coflow needs no
+longer than T with the residual bandwidth of its ports. As time goes on, what the coflow has left and its time left
+shrink in one proportion (the former faster if the coflow is backfilled), so that all reservations still fit at any
+later time.
 
 Only coflows that have never been sent are dropped.
 """
@@ -29,37 +35,37 @@ from actors.fabric.admission import (
     send_verdicts,
     time_left,
 )
-from actors.fabric.coordinator import (
-    Agenda,
-    handle_event,
-    handle_events,
-    register,
-    remove_ended,
-    request_decision,
-)
+from actors.fabric.agent import TOGETHER, Shrinking
+from actors.fabric.coordinator import Agenda, effective_time, register, remove_ended, request_decision
 from actors.fabric.fabric_world import NS, CoflowWorld, build_world
 from actors.fabric.greedy import Matching, make_matching
 from actors.fabric.initial_arrays import at_start, per
-from actors.fabric.madd import Madd, add_rates, backfill, bottleneck_ns, make_madd, reset_residual
-from actors.fabric.madd_agent import Shrinking, make_shrinking, shrinking_event
-from actors.fabric.madd_coordinator import (
-    decide_or_refill,
-    effective_time,
+from actors.fabric.madd import (
+    Madd,
+    add_rates,
+    backfill,
+    begins_decision,
+    bottleneck_ns,
+    check_costs,
+    has_residual,
     receive_backfilled_done,
     receive_line_done,
+    reset_residual,
     send_times,
+    slowest,
+    take_residual,
 )
-from actors.fabric.priority_queues import sort_groups
-from actors.fabric.ranking import Ranking, make_ranking
-from actors.fabric.reservations import fits, reserve, share_by_demand
-from actors.fabric.service_order import Order, set_order
-from actors.fabric.worlds import COFLOW_WORLDS
-from actors.kernel.compiled import compiled, entry, inlined
-from actors.scheduler import Scheduler
-from actors.schedulers.coflows.learned_and_admitted import Admitted, admitted_by
-from actors.schedulers.coflows.ordered import check_costs
+from actors.fabric.messages import DECIDE, FLOW_DONE, LINE_DONE, REGISTER, SEND_REST
+from actors.fabric.order import Order, set_order, sort_groups
+from actors.fabric.ports import Fabric, lines_of
+from actors.kernel.arrays import fill
+from actors.kernel.compiled import compiled, inlined
+from actors.schedulers.coflows.build import coflow_scheduler, coordinator_loops
+from actors.schedulers.coflows.learned_and_admitted import admitted_by
 from actors.setting import Setting
 
+# The error of the time that a coflow needs, relative and in ns; at most that much of a port may be reserved twice.
+_ROUNDING, _ROUNDING_NS = 1e-10, 1e-3
 # A rejected coflow is dropped; or waits until it is admitted or can no longer be in time; or is served behind the
 # others; or gets a share of what is left, by its bytes.
 REJECTED_ARE = ("drop", "retry", "serve", "share")
@@ -83,23 +89,16 @@ class State(NamedTuple):
     madd: Madd
     shrinking: Shrinking
     admission: Admission
-    ranking: Ranking  # without groups: ports are not matched
-    matching: Matching
+    matching: Matching  # without groups: ports are not matched
     groups: np.ndarray = per("coflow")  # coflows in the order in which they ask, and are served
     keys: np.ndarray = per("coflow", 0.0)  # by which `groups` are sorted
     load: np.ndarray = per("port", 0.0)  # scratch
-    stale: np.ndarray = per("run", False)  # a coflow has arrived since the last decision
-    # flows whose ends were received, and not predicted, since the last decision
-    ended: np.ndarray = per("run")
-    num_sent: np.ndarray = per("run")  # how many of the last decision's times have been sent
-    counted_at: np.ndarray = per("port")  # scratch
 
 
 @compiled
 def on_arrival(w: CoflowWorld, p: State, t: int, coflow: int) -> None:
     """Register a coflow, with the sizes of its flows and its deadline."""
     if register(w, p.agenda, t, coflow):
-        p.stale[0] = True
         request_decision(w, p.agenda, t)
     else:
         p.admission.verdict[coflow], p.admission.admitted[coflow] = ADMITTED, t  # it takes no bandwidth
@@ -152,7 +151,7 @@ def admit(w: CoflowWorld, p: State, t: int, effective: int) -> int:
         left = time_left(a, coflow, effective)
         verdict = judge(w, p, coflow, left)
         if verdict == DROPPED:
-            drop_greedy(w, a, p.ranking, p.matching, t, coflow, DROPPED)
+            drop_greedy(w, a, p.matching, t, coflow, DROPPED)
             continue
         decide_verdict(w, a, t, coflow, verdict)
         if verdict == REJECTED and p.rejected == RETRY:
@@ -177,46 +176,90 @@ def admit(w: CoflowWorld, p: State, t: int, effective: int) -> int:
 @compiled
 def on_decide(w: CoflowWorld, p: State, t: int) -> None:
     """Decide on coflows and rates if a coflow has arrived or will have ended; else refill with what ended flows had."""
-    decide_or_refill(w, p, t, decide)
+    fabric, order, a = w.fabric, p.order, p.madd
+    if begins_decision(w, p.agenda, order, a, t):
+        reserved = admit(w, p, t, effective_time(w, t))
+        if p.rejected == SHARE:
+            share_by_demand(fabric, order, a, p.load, reserved)
+        else:
+            add_rates(fabric, order, a, reserved, order.used[0])
+        backfill(fabric, order, a)
+        count_verdicts(w, p.admission)
     send_schedule(w, p, t)
 
 
 @inlined
-def decide(w: CoflowWorld, p: State, t: int) -> None:
-    """Decide on coflows and rates."""
-    fabric, order, a = w.fabric, p.order, p.madd
-    reserved = admit(w, p, t, effective_time(w, t))
-    if p.rejected == SHARE:
-        share_by_demand(fabric, order, a, p.load, reserved)
-    else:
-        add_rates(fabric, order, a, reserved, order.used[0])
-    backfill(fabric, order, a)
-    count_verdicts(w, p.admission)
+def fits(fabric: Fabric, a: Madd, coflow: int, time_left: float, bandwidth: np.ndarray) -> bool:
+    """Return whether a coflow can end within `time_left` ns with this bandwidth of each port, [N] bytes per ns."""
+    return slowest(fabric, a, coflow, bandwidth) <= time_left * (1.0 + _ROUNDING) + _ROUNDING_NS
+
+
+@inlined
+def reserve(fabric: Fabric, a: Madd, coflow: int, time_left: float) -> None:
+    """Let a coflow that has no rate yet end in `time_left` ns, at least 1, out of `residual`."""
+    a.need[coflow] = time_left
+    take_residual(fabric, a, coflow, time_left)
+
+
+@compiled
+def share_by_demand(fabric: Fabric, order: Order, a: Madd, load: np.ndarray, first: int) -> None:
+    """Share the residual bandwidth of each port by bytes left between the coflows of an order from level `first` on.
+
+    A coflow gets of its slowest port the share that its bytes are of the bytes of all these coflows there, and of its
+    other ports what lets all its flows end together. A coflow that finds a port full gets nothing.
+
+    Args:
+        load: [N] scratch: bytes of these coflows at each port.
+    """
+    lines = fabric.lines
+    fill(load, 0.0)
+    for level in range(first, order.used[0]):
+        coflow = order.groups[level]
+        for side in range(2):
+            for line in lines_of(lines, coflow, side):
+                load[lines.port[line]] += lines.bytes[line] * a.scale[coflow]
+    for level in range(first, order.used[0]):
+        a.need[order.groups[level]] = needed_share(fabric, a, load, order.groups[level])
+    for level in range(first, order.used[0]):
+        if a.need[order.groups[level]] < np.inf:
+            take_residual(fabric, a, order.groups[level], a.need[order.groups[level]])
+
+
+@inlined
+def needed_share(fabric: Fabric, a: Madd, load: np.ndarray, coflow: int) -> float:
+    """Return in how many ns a coflow ends with its share of the residual bandwidth, at least 1; inf: a port is full."""
+    lines, need = fabric.lines, 1.0
+    for side in range(2):
+        for line in lines_of(lines, coflow, side):
+            if lines.left[line] > 0:
+                port = lines.port[line]
+                if not has_residual(fabric, a, port):
+                    return np.inf
+                need = max(need, load[port] / a.residual[port])
+    return need
 
 
 @compiled
 def send_schedule(w: CoflowWorld, p: State, t: int) -> None:
     """Send the agents new times, then new verdicts, as many as one event may send; further events send the rest."""
-    before = p.num_sent[0]
-    send_times(w, p, t)
-    if p.num_sent[0] == p.madd.changes[0]:
-        send_verdicts(w, p.admission, t, p.num_sent[0] - before)
+    before = p.madd.num_sent[0]
+    send_times(w, p.madd, t)
+    if p.madd.num_sent[0] == p.madd.changes[0]:
+        send_verdicts(w, p.admission, t, p.madd.num_sent[0] - before)
 
 
-@inlined
-def on_event(w: CoflowWorld, p: State) -> bool:
-    """Handle the event at hand; return whether the host must decide."""
-    return handle_event(
-        w, p, p.shrinking, on_agent_event=shrinking_event,
-        on_flow_done=receive_backfilled_done, on_line_done=receive_line_done, on_arrival=on_arrival,
-        on_tell=send_schedule, on_decide=on_decide,
-    )  # fmt: skip
-
-
-@entry
-def advance(w: CoflowWorld, p: State, until: int, most: int) -> int:
-    """Handle events before `until`, at most `most` of them; return the stop reason."""
-    return handle_events(w, p, until, most, on_event)
+advance, _ = coordinator_loops(
+    __name__,
+    State,
+    {
+        REGISTER: on_arrival,
+        FLOW_DONE: receive_backfilled_done,
+        LINE_DONE: receive_line_done,
+        SEND_REST: send_schedule,
+        DECIDE: on_decide,
+    },
+    TOGETHER,
+)
 
 
 def build_reserving(setting: Setting, stands: bool) -> tuple[CoflowWorld, State]:
@@ -240,20 +283,12 @@ def build_reserving(setting: Setting, stands: bool) -> tuple[CoflowWorld, State]
         by_arrival=given.get("backfill") == "arrival",
         agenda=at_start(Agenda, fabric),
         order=at_start(Order, fabric),
-        madd=make_madd(fabric),
-        shrinking=make_shrinking(fabric),
+        madd=at_start(Madd, fabric),
+        shrinking=at_start(Shrinking, fabric),
         admission=make_admission(fabric, setting.workload.arrays().deadline_ns),
-        ranking=make_ranking(fabric),
         matching=make_matching(fabric),
     )
 
 
-def series(setting: Setting, world: CoflowWorld, state: State) -> Admitted | None:
-    """Return which coflows were admitted, and when."""
-    return admitted_by(world, state.admission, np.zeros(3))
-
-
-reserving_scheduler = partial(
-    Scheduler, advance=advance, worlds=COFLOW_WORLDS, series=series, uses_deadlines=True
-)
-"""Make a scheduler of this loop: what is left to say is its names, its parameters, and `build`."""
+reserving_scheduler = partial(coflow_scheduler, advance=advance, series=admitted_by, uses_deadlines=True)
+"""Make a scheduler that reserves: what is left to say is its names, its parameters, and `build`."""

@@ -18,8 +18,8 @@ the least contention is served first.
 
 The coordinator decides only at those multiples of the interval at which something can change, as under `aalo`. O(lines
 of all active coflows) a decision, whatever their number of flows (`actors.fabric.equal_rates`); contention is kept up
-to date (`actors.fabric.port_contention`). An agent receives one rate for all that it sends of a coflow
-(`actors.fabric.equal_agent`).
+to date (`Contention`). An agent receives one rate for all that it sends of a coflow
+(`actors.fabric.agent`).
 
 **Deviations from the paper.** The paper's text was not at hand. From memory, not checked: the deadline's factor is 2; a
 deadline is kept until the coflow leaves the queue; late coflows are served by deadline; the time in a queue is its
@@ -34,48 +34,60 @@ from typing import NamedTuple
 
 import numpy as np
 
-from actors.fabric.coordinator import Agenda, handle_event, handle_events, note_report
+from actors.fabric.agent import AT_ONE_RATE, Serving, cut_served_flow
+from actors.fabric.coordinator import Agenda, next_tick, request_decision
 from actors.fabric.counters import N_DEMOTIONS
-from actors.fabric.equal_agent import Serving, cut_served_flow, serving_event
-from actors.fabric.equal_coordinator import (
-    apply_flow_done,
+from actors.fabric.equal_rates import (
+    Equal,
+    add_rates,
+    begin_tick,
+    build_serving,
+    end_tick,
     has_sent_more,
     next_time_above,
+    receive_served_end,
     register_served,
+    request_next,
     send_rates,
+    serve_by_keys,
     update_ahead,
 )
-from actors.fabric.equal_rates import Equal, add_rates, make_equal
-from actors.fabric.equal_ticks import (
-    begin_tick,
-    build_serving_world,
-    end_tick,
-    put_in_order,
-    request_tick,
-    ticking_state,
-)
 from actors.fabric.fabric_world import CoflowWorld
-from actors.fabric.initial_arrays import at_start, per
-from actors.fabric.intervals import enter_interval
-from actors.fabric.port_contention import Contention, add_coflow, change_kind, leave_port, make_contention
-from actors.fabric.ports import bytes_sent
-from actors.fabric.priority_queues import LIMIT_PARAMETERS, Queues, dequeue, next_tick
-from actors.fabric.service_order import Order
+from actors.fabric.initial_arrays import at_start, count_of, per, rings_of_lines
+from actors.fabric.messages import DECIDE, FLOW_DONE, REGISTER, SEND_REST
+from actors.fabric.order import Order, link, unlink
+from actors.fabric.ports import Fabric, Lines, bytes_sent, lines_of
+from actors.fabric.priority_queues import LIMIT_PARAMETERS, Queues, dequeue
 from actors.fabric.waves import are_together, enqueue_together, flows_together, queue_together
-from actors.fabric.worlds import COFLOW_WORLDS
-from actors.inputs import HasInputs
-from actors.kernel.compiled import compiled, entry, inlined
+from actors.kernel.compiled import compiled, inlined
 from actors.kernel.queue import NEVER
-from actors.scheduler import Parameter, Scheduler
-from actors.schedulers.coflows.aalo import series
+from actors.scheduler import Parameter
+from actors.schedulers.coflows.build import coflow_scheduler, coordinator_loops
+from actors.schedulers.coflows.learned_and_admitted import learned_by
 from actors.setting import Setting
-from actors.transfers.joined import Coordinated, handle_coordinated
 
 _FIRST = np.int64(0)
-_QUEUE_SHIFT, _CONTENTION_SHIFT = (
-    56,
-    32,
-)  # of a key; the lower bits are the order in which coflows entered the queue
+# Of a key; the lower bits are the order in which coflows entered the queue.
+_QUEUE_SHIFT, _CONTENTION_SHIFT = 56, 32
+
+
+class Contention(NamedTuple):
+    """The contention of each coflow, how many others share a port with it, kept up to date.
+
+    Two coflows are counted if there is a port at which both have unfinished flows, and if they are of one *kind*: their
+    queue, or the same for all. A coflow that arrives, changes its kind, or is done at a port changes the counts of the
+    coflows at its ports. So a run costs, for each line, a step for each coflow at its port, and the test whether the
+    two share another port. The lines at a port are a ring, in which port n is element `ports` + n.
+    """
+
+    ports: np.ndarray = count_of("line")  # [1] L
+    next: np.ndarray = rings_of_lines()  # [L + N]
+    prev: np.ndarray = rings_of_lines()  # [L + N]
+    is_here: np.ndarray = per("line", False)  # a line is in the ring of its port
+    num_met: np.ndarray = per("coflow")  # other coflows of its kind that share a port with a coflow
+    kind: np.ndarray = per("coflow")
+    met_in: np.ndarray = per("coflow")  # the last of `num_counts` counts in which a coflow was found
+    num_counts: np.ndarray = per("run")
 
 
 class State(NamedTuple):
@@ -94,25 +106,18 @@ class State(NamedTuple):
     # what a flow may be sent before its coflow leaves its queue, bytes
     limit: np.ndarray = per("coflow", np.inf)
     deadline: np.ndarray = per("coflow", NEVER)  # ns
-    idle_until: np.ndarray = per("run")  # ns: before that only a new message can change a decision
-    num_sending: np.ndarray = per("run")  # agents that send
-    num_sent: np.ndarray = per("run")  # how many of the last decision's changes have been sent
-    learned: np.ndarray = per("coflow", NEVER)  # when a coflow entered its queue, ns
-    learned_bytes: np.ndarray = per("coflow", 0.0)  # what it had sent then
 
 
 @compiled
 def on_arrival(w: CoflowWorld, p: State, t: int, coflow: int) -> None:
     """Step 1: put a coflow into the first queue, with a deadline; decide at the interval's end."""
-    enter_interval(w, t, p.num_sending[0])
-    if register_served(w, p, coflow):
+    if register_served(w, p.agenda, p.equal, p.serving, t, coflow):
         p.width[coflow] = w.fabric.coflows.left[coflow]
-        add_coflow(
-            w.fabric, p.contention, coflow, queue_together(w, coflow, _FIRST) if p.by_queue else _FIRST
-        )
-        enter_queue(w, p, t, coflow, queue_together(w, coflow, _FIRST))
-        p.learned[coflow] = w.fabric.coflows.arrival[coflow]
-    request_tick(w, p, t)
+        queue = queue_together(w, coflow, _FIRST)
+        add_coflow(w.fabric, p.contention, coflow, queue if p.by_queue else _FIRST)
+        enter_queue(w, p, t, coflow, queue)
+        p.queues.learned[coflow] = w.fabric.coflows.arrival[coflow]
+    request_decision(w, p.agenda, t)
 
 
 @compiled
@@ -125,27 +130,18 @@ def enter_queue(w: CoflowWorld, p: State, t: int, coflow: int, queue: int) -> No
 
 
 @compiled
-def on_flow_done(w: CoflowWorld, p: State, t: int, flow: int, ended: int) -> None:
-    """Apply the end of a flow; its bandwidth is reassigned when the interval ends."""
-    note_report(w, t, p.num_sending[0], w.fabric.flows.source[flow])
-    lines, line = w.fabric.lines, w.fabric.flows.line
-    coflow_ended = apply_flow_done(w.fabric, p.equal, p.num_sending, flow, ended)
-    for side in range(2):
-        if lines.left[line[flow, side]] == 0:
-            leave_port(w.fabric, p.contention, line[flow, side])
-    if coflow_ended:
-        dequeue(p.queues, w.fabric.flows.coflow[flow])
-    request_tick(w, p, t)
-
-
-@compiled
 def on_tick(w: CoflowWorld, p: State, t: int) -> None:
     """Make the decision at the end of an interval: steps 2 to 6."""
-    if begin_tick(w, p, t):
-        demote(w, p, t)
-        put_in_order(w, p, t, order_key)
-        add_rates(w.fabric, p.order, p.equal, _FIRST, p.order.used[0])
-        end_tick(w, p, t, next_change)
+    agenda, order, e = p.agenda, p.order, p.equal
+    if not begin_tick(w, agenda, e, t):
+        return
+    demote(w, p, t)
+    for i in range(agenda.used[0]):
+        p.queues.keys[i] = order_key(p, t, agenda.active[i])
+    serve_by_keys(w, agenda, order, e, p.queues, t)
+    add_rates(w.fabric, order, e, _FIRST, order.used[0])
+    end_tick(w, agenda, order, e, t)
+    request_next(w, agenda, e, t, next_change(w, p, t))
 
 
 @compiled
@@ -172,7 +168,7 @@ def move_down(w: CoflowWorld, p: State, t: int, coflow: int, queue: int) -> None
         enter_queue(w, p, t, coflow, queue)
         w.counts[N_DEMOTIONS] += 1
         sent = bytes_sent(w.fabric.coflows, t - w.network.delay_ns, coflow)
-        p.learned[coflow], p.learned_bytes[coflow] = t, sent
+        p.queues.learned[coflow], p.queues.learned_bytes[coflow] = t, sent
         if p.by_queue:
             change_kind(w.fabric, p.contention, coflow, queue)
 
@@ -201,48 +197,122 @@ def next_change(w: CoflowWorld, p: State, t: int) -> int:
         deadline = p.deadline[p.agenda.active[i]]
         if deadline > t:
             first = min(first, deadline)
-    return next_tick(first, p.queues.interval) if first < NEVER else NEVER
+    return next_tick(first, p.agenda.interval) if first < NEVER else NEVER
+
+
+@compiled
+def on_flow_done(w: CoflowWorld, p: State, t: int, flow: int, ended: int) -> None:
+    """Apply the end of a flow; its bandwidth is reassigned when the interval ends."""
+    lines, line = w.fabric.lines, w.fabric.flows.line
+    coflow_ended = receive_served_end(w, p.agenda, p.equal, t, flow, ended)
+    for side in range(2):
+        if lines.left[line[flow, side]] == 0:
+            leave_port(w.fabric, p.contention, line[flow, side])
+    if coflow_ended:
+        dequeue(p.queues, w.fabric.flows.coflow[flow])
+
+
+@compiled
+def add_coflow(fabric: Fabric, n: Contention, coflow: int, kind: int) -> None:
+    """Add a coflow at all ports of its unfinished flows."""
+    lines = fabric.lines
+    for side in range(2):
+        for line in lines_of(lines, coflow, side):
+            if lines.left[line] > 0:
+                link(n, line, n.ports[0] + lines.port[line])
+                n.is_here[line] = True
+    n.kind[coflow] = kind
+    count_neighbours_of(fabric, n, coflow, 1)
+
+
+@compiled
+def change_kind(fabric: Fabric, n: Contention, coflow: int, kind: int) -> None:
+    """Change the kind of a coflow."""
+    if kind != n.kind[coflow]:
+        count_neighbours_of(fabric, n, coflow, -1)
+        n.kind[coflow] = kind
+        count_neighbours_of(fabric, n, coflow, 1)
+
+
+@compiled
+def count_neighbours_of(fabric: Fabric, n: Contention, coflow: int, by: int) -> None:
+    """Add `by`, 1 or -1, to the counts of a coflow and of each that shares a port with it."""
+    lines = fabric.lines
+    n.num_counts[0] += 1
+    n.met_in[coflow] = n.num_counts[0]
+    for side in range(2):
+        for line in lines_of(lines, coflow, side):
+            if n.is_here[line]:
+                here = n.next[n.ports[0] + lines.port[line]]
+                while here < n.ports[0]:
+                    other, here = lines.group[here], n.next[here]
+                    if n.met_in[other] != n.num_counts[0] and n.kind[other] == n.kind[coflow]:
+                        n.met_in[other] = n.num_counts[0]
+                        count_pair(n, coflow, other, by)
 
 
 @inlined
-def on_event(w: CoflowWorld, p: State) -> bool:
-    """Handle the event at hand; return whether the host must decide."""
-    return handle_event(
-        w, p, p.serving, on_agent_event=serving_event,
-        on_flow_done=on_flow_done, on_arrival=on_arrival, on_tell=send_rates, on_decide=on_tick,
-    )  # fmt: skip
+def count_pair(n: Contention, coflow: int, other: int, by: int) -> None:
+    """Add `by` to the counts of two coflows that share a port."""
+    n.num_met[coflow] += by
+    n.num_met[other] += by
 
 
-@entry
-def advance(w: CoflowWorld, p: State, until: int, most: int) -> int:
-    """Handle events before `until`, at most `most` of them; return the stop reason."""
-    return handle_events(w, p, until, most, on_event)
+@compiled
+def leave_port(fabric: Fabric, n: Contention, line: int) -> None:
+    """Remove a coflow from the port of one of its lines."""
+    lines = fabric.lines
+    coflow = lines.group[line]
+    unlink(n, line)
+    n.is_here[line] = False
+    here = n.next[n.ports[0] + lines.port[line]]
+    while here < n.ports[0]:
+        other, here = lines.group[here], n.next[here]
+        if n.kind[other] == n.kind[coflow] and not share_port(lines, n, coflow, other):
+            count_pair(n, coflow, other, -1)
 
 
-@entry
-def advance_transfers(w: HasInputs, p: Coordinated, until: int, most: int) -> int:
-    """Handle events of the network of DAG jobs whose transfers are coflows; return the stop reason."""
-    return handle_coordinated(w, p, until, most, on_event, cut_served_flow)
+@compiled
+def share_port(lines: Lines, n: Contention, a: int, b: int) -> bool:
+    """Return whether two coflows both have unfinished flows at a port."""
+    for side in range(2):
+        i, j = lines.first_line[a, side], lines.first_line[b, side]
+        while i < lines.end_line[a, side] and j < lines.end_line[b, side]:
+            if lines.port[i] == lines.port[j]:
+                if n.is_here[i] and n.is_here[j]:
+                    return True
+                i, j = i + 1, j + 1
+            elif lines.port[i] < lines.port[j]:
+                i += 1
+            else:
+                j += 1
+    return False
+
+
+advance, advance_transfers = coordinator_loops(
+    __name__,
+    State,
+    {REGISTER: on_arrival, FLOW_DONE: on_flow_done, SEND_REST: send_rates, DECIDE: on_tick},
+    AT_ONE_RATE,
+    cut_served_flow,
+)
 
 
 def build(setting: Setting) -> tuple[CoflowWorld, State]:
     """Return the world and the coordinator's state at time 0."""
     given = setting.parameters
-    world = build_serving_world(setting)
-    fabric = world.fabric
     limits = given["first_limit_bytes"] * given["factor"] ** np.arange(given["queues"], dtype=np.float64)
-    return world, at_start(
+    return build_serving(
+        setting,
         State,
-        fabric,
-        **ticking_state(setting, world),
-        equal=make_equal(fabric),
-        contention=make_contention(fabric),
-        by_queue=given["contention"] == "queue",
-        wait_per_coflow_ns=given["deadline_factor"] * limits / fabric.speed.max(),
+        True,
+        contention=lambda fabric: at_start(Contention, fabric),
+        by_queue=lambda fabric: given["contention"] == "queue",
+        wait_per_coflow_ns=lambda fabric: given["deadline_factor"] * limits / fabric.speed.max(),
     )
 
 
-SAATH = Scheduler(
+SAATH = coflow_scheduler(
     name="saath",
     title="coflows sink through priority queues, and are served at all of their ports or at none",
     paper="Jajoo, Gandhi, Hu, Koh: Saath, CoNEXT 2017, doi 10.1145/3143361.3143364",
@@ -268,6 +338,5 @@ SAATH = Scheduler(
     build=build,
     advance=advance,
     transfers=advance_transfers,
-    worlds=COFLOW_WORLDS,
-    series=series,
+    series=learned_by,
 )

@@ -25,12 +25,11 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from actors.conditions import NS, read_only
-from actors.fabric.coordinator import Agenda
+from actors.fabric.coordinator import AT_EVENTS, Agenda
 from actors.fabric.fabric_world import build_world
 from actors.fabric.flow_rates import FlowRates
 from actors.fabric.greedy import make_matching
 from actors.fabric.initial_arrays import at_start
-from actors.fabric.ranking import make_ranking
 from actors.fabric.worlds import COFLOW_WORLDS
 from actors.kernel.compiled import direct
 from actors.kernel.counters import N_FINISHED
@@ -108,12 +107,10 @@ def wrap_own_coflows(own: Any, name: str | None = None) -> Scheduler:
         return world, at_start(
             State,
             fabric,
-            agenda=at_start(Agenda, fabric),
-            ranking=make_ranking(fabric),
+            agenda=at_start(Agenda, fabric, interval=round(interval_s * NS) or int(AT_EVENTS)),
             matching=make_matching(fabric),
             rates=at_start(FlowRates, fabric),
             gives_rates=rated,
-            interval=round(interval_s * NS),
             whole=np.zeros((coflows, 3), np.int64),
             real=np.zeros((coflows, 3)),
         )
@@ -162,7 +159,7 @@ class Host(OwnHost):
 
         In many workloads few flows are left for most of the time, because the last coflows are the largest.
         """
-        if state.interval == 0:
+        if state.agenda.interval == AT_EVENTS:
             return float(world.counts[N_FINISHED : N_FINISHED + 2].sum()) / world.sending.left.size
         first, now = int(world.work.submit[0]), int(world.queue.now[0].time)
         return (now - first) / max(_earliest_end(world, now) - first, 1)

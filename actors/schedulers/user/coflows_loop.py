@@ -10,60 +10,44 @@ from typing import NamedTuple
 import numpy as np
 
 from actors.conditions import NS
-from actors.fabric.agent import agent_event, cut_flow
+from actors.fabric.agent import BY_FLOW, cut_flow
 from actors.fabric.coordinator import (
+    AT_EVENTS,
     NO_AGENT_REPORTS,
     SPARE,
     Agenda,
-    end_greedy,
-    handle_event,
-    handle_events,
     note_decision,
     note_report,
     register,
     remove_ended,
     request_decision,
-    send_greedy_rates,
+    wake_coordinator,
 )
 from actors.fabric.counters import N_REFILLS
 from actors.fabric.fabric_world import CoflowWorld
 from actors.fabric.flow_rates import FlowRates, end_rate, list_changes, send_listed
-from actors.fabric.greedy import Matching, fill_ports, serve_in_order
+from actors.fabric.greedy import Matching, end_greedy, fill_ports, send_greedy_rates, serve_in_order
 from actors.fabric.initial_arrays import list_per, per
+from actors.fabric.messages import DECIDE, FLOW_DONE, REGISTER
 from actors.fabric.ports import flows_of
-from actors.fabric.priority_queues import next_tick
-from actors.fabric.ranking import Ranking
 from actors.fabric.waves import sent_together, sum_waves
-from actors.inputs import HasInputs
-from actors.kernel.compiled import compiled, entry, inlined
-from actors.kernel.queue import GROW, NONE, lacks_room
-from actors.transfers.joined import Coordinated, handle_coordinated
+from actors.kernel.compiled import compiled, entry
+from actors.kernel.queue import NONE, lacks_room
+from actors.schedulers.coflows.build import coordinator_loops
 
 
 class State(NamedTuple):
     """The state of the coordinator of C coflows."""
 
     agenda: Agenda
-    ranking: Ranking  # of ordered coflows, as is `matching`
     matching: Matching
     rates: FlowRates  # of flows that the class gives rates
     gives_rates: bool  # and not an order
-    interval: int  # ns, 0: at events
     groups: np.ndarray = list_per("coflow")  # the order that is made
     whole: np.ndarray = list_per("coflow")  # [C, 3] of the active coflows: number, width, flows that are left
     real: np.ndarray = list_per("coflow")  # [C, 3] of these: arrival (s), weight, bytes sent as estimated
     place: np.ndarray = list_per("coflow")  # scratch: the last place in an order at which a coflow stands
-    # 1: the class is asked at the next decision; 0: its order stands, and ports are given away
-    must_ask: np.ndarray = per("run")
-    num_changed: np.ndarray = per("run")  # new rates of the last decision
-    num_sent: np.ndarray = per("run")  # how many of them have been sent
-
-
-@compiled
-def request_schedule(w: CoflowWorld, p: State, t: int) -> None:
-    """Request a call of the class, at once or when the interval ends."""
-    p.must_ask[0] = 1
-    request_decision(w, p.agenda, next_tick(t, p.interval) if p.interval > 0 else t)
+    num_sent: np.ndarray = per("run")  # how many of the new rates of the last decision have been sent
 
 
 @compiled
@@ -71,26 +55,26 @@ def on_flow_done(w: CoflowWorld, p: State, t: int, flow: int, ended: int) -> Non
     """Apply the end of a flow."""
     note_report(w, t, NO_AGENT_REPORTS, w.fabric.flows.source[flow])
     end_rate(w, p.rates, ended, flow)
-    coflow_ended = end_greedy(w, p.ranking, p.matching, flow, ended)
+    coflow_ended = end_greedy(w, p.matching, flow, ended)
     if coflow_ended or p.gives_rates:
-        request_schedule(w, p, t)
-    elif p.interval == 0:
         request_decision(w, p.agenda, t)
+    elif p.agenda.interval == AT_EVENTS:
+        wake_coordinator(w, p.agenda, t)
 
 
 @compiled
 def on_arrival(w: CoflowWorld, p: State, t: int, coflow: int) -> None:
     """Register a coflow."""
     if register(w, p.agenda, t, coflow):
-        request_schedule(w, p, t)
+        request_decision(w, p.agenda, t)
 
 
 @compiled
 def on_decide(w: CoflowWorld, p: State, t: int) -> bool:
     """Give what ended flows have left to the next flows in order, or return that the class is to be asked."""
-    if p.must_ask[0] == 1:
+    if p.agenda.stale[0]:
         return True
-    fill_ports(w.fabric, p.ranking, p.matching, t + w.network.delay_ns)
+    fill_ports(w.fabric, p.matching, t + w.network.delay_ns)
     w.counts[N_REFILLS] += 1
     send_greedy_rates(w, p.matching, t)
     return False
@@ -99,19 +83,19 @@ def on_decide(w: CoflowWorld, p: State, t: int) -> bool:
 @entry
 def begin_decision(w: CoflowWorld, p: State, t: int) -> int:
     """Begin a decision: describe the active coflows in `p.whole` and `p.real`; return how many there are."""
-    p.must_ask[0] = 0
+    p.agenda.stale[0] = False
     count = remove_ended(w, p.agenda)
     coflows = w.fabric.coflows
     reported = t - w.network.delay_ns
     sum_waves(w, p.agenda.active, count, reported)
     for i in range(count):
-        k = p.agenda.active[i]
-        p.whole[i, 0] = coflows.place[k]
-        p.whole[i, 1] = len(flows_of(coflows, k))
-        p.whole[i, 2] = coflows.left[k]
-        p.real[i, 0] = coflows.arrival[k] / NS
-        p.real[i, 1] = coflows.weight[k]
-        p.real[i, 2] = max(sent_together(w, reported, k), 0.0)
+        coflow = p.agenda.active[i]
+        p.whole[i, 0] = coflows.place[coflow]
+        p.whole[i, 1] = len(flows_of(coflows, coflow))
+        p.whole[i, 2] = coflows.left[coflow]
+        p.real[i, 0] = coflows.arrival[coflow] / NS
+        p.real[i, 1] = coflows.weight[coflow]
+        p.real[i, 2] = max(sent_together(w, reported, coflow), 0.0)
     return count
 
 
@@ -126,12 +110,12 @@ def apply_order(w: CoflowWorld, p: State, t: int, order: np.ndarray, count: int)
         p.place[order[i]] = i
         p.groups[i] = p.agenda.active[order[i]]
     effective = t + w.network.delay_ns
-    serve_in_order(w.fabric, p.ranking, p.matching, effective, p.groups, count)
-    fill_ports(w.fabric, p.ranking, p.matching, effective)
+    serve_in_order(w.fabric, p.matching, effective, p.groups, count)
+    fill_ports(w.fabric, p.matching, effective)
     note_decision(w, count)
     send_greedy_rates(w, p.matching, t)
-    if p.interval > 0 and count > 0:
-        request_schedule(w, p, t + 1)
+    if p.agenda.interval != AT_EVENTS and count > 0:
+        request_decision(w, p.agenda, t + 1)
     return True
 
 
@@ -139,50 +123,36 @@ def apply_order(w: CoflowWorld, p: State, t: int, order: np.ndarray, count: int)
 def apply_rates(w: CoflowWorld, p: State, t: int, count: int) -> None:
     """Send the flows of the active coflows at the rates in `p.rates.wanted`."""
     note_decision(w, count)
-    p.num_changed[0], p.num_sent[0] = list_changes(w, p.agenda, p.rates, count), 0
+    list_changes(w, p.agenda, p.rates, count)
+    p.num_sent[0] = 0
     send_some(w, p, t)
-    if p.interval > 0 and count > 0:
-        request_schedule(w, p, t + 1)
+    if p.agenda.interval != AT_EVENTS and count > 0:
+        request_decision(w, p.agenda, t + 1)
 
 
 @compiled
 def send_some(w: CoflowWorld, p: State, t: int) -> None:
     """Send new rates that have not been sent, as many as one event may send messages."""
     first = p.num_sent[0]
-    p.num_sent[0] = min(p.num_changed[0], first + w.queue.room - SPARE)
+    p.num_sent[0] = min(p.rates.num_changed[0], first + w.queue.room - SPARE)
     send_listed(w, p.rates, t, first, p.num_sent[0])
 
 
-@inlined
+@compiled
 def lacks_room_for_rates(w: CoflowWorld, p: State) -> bool:
     """Send the rates of the last decision, before the next event; return whether the queue must grow for the rest."""
-    while p.num_sent[0] < p.num_changed[0]:
+    while p.num_sent[0] < p.rates.num_changed[0]:
         if lacks_room(w.queue):
             return True
         send_some(w, p, w.queue.now.time[0])
     return False
 
 
-@inlined
-def on_event(w: CoflowWorld, p: State) -> bool:
-    """Handle the event at hand; return whether the host must decide."""
-    return handle_event(
-        w, p, w.sending, on_agent_event=agent_event,
-        on_flow_done=on_flow_done, on_arrival=on_arrival, on_decide=on_decide,
-    )  # fmt: skip
-
-
-@entry
-def advance(w: CoflowWorld, p: State, until: int, most: int) -> int:
-    """Handle events before `until`, at most `most` of them; return the stop reason."""
-    if lacks_room_for_rates(w, p):
-        return GROW
-    return handle_events(w, p, until, most, on_event)
-
-
-@entry
-def advance_transfers(w: HasInputs, p: Coordinated, until: int, most: int) -> int:
-    """Handle events of the network of DAG jobs whose transfers are coflows; return the stop reason."""
-    if lacks_room_for_rates(p.world, p.coordinator):
-        return GROW
-    return handle_coordinated(w, p, until, most, on_event, cut_flow)
+advance, advance_transfers = coordinator_loops(
+    __name__,
+    State,
+    {REGISTER: on_arrival, FLOW_DONE: on_flow_done, DECIDE: on_decide},
+    BY_FLOW,
+    cut_flow,
+    grows_if=(lacks_room_for_rates,),
+)

@@ -7,9 +7,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from switch_runs import switch, switches
 
-from actors.fabric.port_contention import Contention, add_coflow, change_kind, leave_port, make_contention
+from actors.fabric.initial_arrays import at_start
 from actors.fabric.ports import Fabric, finish_flow
 from actors.kernel.queue import NEVER
+from actors.schedulers.coflows.saath import Contention, add_coflow, change_kind, leave_port
 
 
 def end_flow(fabric: Fabric, n: Contention, flow: int) -> None:
@@ -22,7 +23,7 @@ def end_flow(fabric: Fabric, n: Contention, flow: int) -> None:
 def test_two_coflows_meet_as_long_as_they_share_a_port() -> None:
     # Coflow 0 shares port 0 (in) with coflow 1 and port 1 (out) with both.
     fabric = switch([(0, [(0, 0, 1.0), (1, 1, 1.0)]), (0, [(0, 2, 1.0), (2, 1, 1.0)]), (0, [(3, 1, 1.0)])], 4)
-    n = make_contention(fabric)
+    n = at_start(Contention, fabric)
     for coflow in range(3):
         add_coflow(fabric, n, np.int64(coflow), np.int64(0))
     assert n.num_met.tolist() == [2, 2, 2]
@@ -49,7 +50,7 @@ def counted(fabric: Fabric, kinds: dict[int, int]) -> list[int]:
 @given(switches(most=8), st.randoms(use_true_random=False))
 @settings(max_examples=40)
 def test_the_figures_are_those_of_a_count(fabric: Fabric, random: st.Random) -> None:
-    n, kinds, coming = make_contention(fabric), {}, list(range(fabric.coflows.arrival.size))
+    n, kinds, coming = at_start(Contention, fabric), {}, list(range(fabric.coflows.arrival.size))
     while coming or (fabric.flows.finish == NEVER).any():
         there = [f for f in np.flatnonzero(fabric.flows.finish == NEVER) if fabric.flows.coflow[f] in kinds]
         what = random.choice(["come"] * bool(coming) + ["end", "end", "move"] * bool(there))

@@ -9,13 +9,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from switch_runs import ccts, greedily, ports_of, switch, switches
 
-from actors.fabric.bssi import BssiScratch, bssi
 from actors.fabric.greedy import end_flow, fill_ports, make_matching, move_group
 from actors.fabric.initial_arrays import at_start
 from actors.fabric.ports import Fabric, bytes_sent
-from actors.fabric.ranking import make_ranking
 from actors.fabric.waves import make_waves
 from actors.kernel.queue import NEVER, NONE
+from actors.schedulers.coflows.sincronia import BssiScratch, bssi
 
 
 def test_a_port_that_is_released_goes_on_down_the_order() -> None:
@@ -125,19 +124,20 @@ def check_rings(fabric: Fabric, r: Any) -> None:
 @settings(max_examples=25)
 def test_groups_that_come_go_and_move_leave_priority_strict(fabric: Fabric, seed: int) -> None:
     flows, left = fabric.flows, fabric.coflows.left
-    r, m, t = make_ranking(fabric), make_matching(fabric), np.int64(0)
+    m, t = make_matching(fabric), np.int64(0)
+    r = m.ranking
     rng = np.random.default_rng(seed)
     fresh = rng.permutation(10_000).tolist()
     while left.any():
         for flow in np.flatnonzero(flows.end == t):
-            end_flow(fabric, r, m, t, flow)
+            end_flow(fabric, m, t, flow)
         ran = set(np.flatnonzero(flows.end < NEVER))
         for group in rng.integers(left.size, size=rng.integers(4)):
-            move_group(fabric, r, m, t, group, NONE if rng.random() < 0.2 else fresh.pop())
+            move_group(fabric, m, t, group, NONE if rng.random() < 0.2 else fresh.pop())
         waiting = np.flatnonzero((r.level[: left.size] == NONE) & (left > 0))
         if waiting.size > 0 and not ((r.level[: left.size] != NONE) & (left > 0)).any():
-            move_group(fabric, r, m, t, waiting[0], fresh.pop())
-        fill_ports(fabric, r, m, t)
+            move_group(fabric, m, t, waiting[0], fresh.pop())
+        fill_ports(fabric, m, t)
         runs = set(np.flatnonzero(flows.end < NEVER))
         assert ran ^ runs <= set(m.changed[: m.changes[0]])
         assert m.running[0] == len(runs)

@@ -12,16 +12,20 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from actors.fabric.dcoflow import REJECT_RULES, Rejection, dcoflow
 from actors.fabric.deadline_order import (
+    Choices,
     DeadlineOrder,
     collect_lines,
     find_needs,
     list_by_deadline,
+    make_choices,
     make_deadline_order,
+    reject_fewest,
+    reject_least_weight,
 )
-from actors.fabric.late_jobs import Choices, cs_mha, make_choices, reject_fewest, reject_least_weight
 from actors.fabric.ports import Fabric, build_fabric, merge_parallel
+from actors.schedulers.coflows.cs_mha import cs_mha
+from actors.schedulers.coflows.dcoflow import REJECT_RULES, Rejection, dcoflow
 from tests.oracles import deadline_rules
 from workloads.coflows import CoflowWorkload, make_coflow_workload
 from workloads.errors import InputError

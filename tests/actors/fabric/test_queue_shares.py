@@ -20,8 +20,9 @@ from switch_runs import (
 )
 
 from actors.fabric import equal_rates as equal
+from actors.fabric.initial_arrays import at_start
 from actors.fabric.ports import Fabric
-from actors.fabric.queue_shares import make_shares, share_equally
+from actors.schedulers.coflows.aalo_shares import Shares, share_equally
 
 WEIGHTS = [4.0, 1.0, 0.5]
 _FIRST = np.int64(0)
@@ -29,7 +30,8 @@ _FIRST = np.int64(0)
 
 def in_shares(fabric: Fabric, queue: list[int], weights: list[float], pilots: int = 0) -> Any:
     """Decide on equal rates in shares; the first `pilots` groups of the order go before all queues."""
-    s, queues, begin = make_shares(fabric, weights), np.array(queue), np.int64(pilots)
+    s = at_start(Shares, fabric, weight=np.array(weights))
+    queues, begin = np.array(queue), np.int64(pilots)
 
     def decide(fabric: Fabric, order: Any, e: Any) -> None:
         equal.reset_residual(fabric, e)

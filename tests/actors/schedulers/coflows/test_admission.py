@@ -17,6 +17,7 @@ from coflow_emulations import (
     due,
     instants,
     mixed_workload,
+    parts_of_state,
     rates_now,
     setting_of,
     star,
@@ -58,7 +59,7 @@ def test_ports_suffice_and_what_is_counted_balances(scheduler: str) -> None:
         setting = admitting_setting(scheduler, seed, delay_s, costs, which)
         partition = Partition(setting, OBSERVED)
         partition.start()
-        fabric, a = partition.world.fabric, partition.state.admission
+        fabric, a = partition.world.fabric, parts_of_state(partition).admission
         flows, since, steps = fabric.flows, 0, 0
         rates, sent, last_sent = (np.zeros(flows.size.size) for _ in range(3))
         for t in instants(partition):

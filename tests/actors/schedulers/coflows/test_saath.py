@@ -8,11 +8,11 @@ import pytest
 from coflow_emulations import COSTS, SPEED, TASKS, mixed_workload, setting_of, variants_of
 from emulations import run_setting
 
-from actors.fabric import equal_rates, equal_ticks
-from actors.fabric.equal_coordinator import reported_sent
+from actors.fabric import equal_rates
+from actors.fabric.equal_rates import reported_sent
 from actors.fabric.initial_arrays import at_start
+from actors.fabric.order import Order, set_order
 from actors.fabric.ports import Fabric, build_fabric, merge_parallel
-from actors.fabric.service_order import Order, set_order
 from actors.kernel.queue import NEVER
 from actors.setting import Setting
 from workloads.coflows import CoflowWorkload
@@ -103,7 +103,7 @@ def test_without_delays_coflows_end_when_they_do_in_the_fluid(variant: int) -> N
 def test_results_do_not_depend_on_how_many_events_send_the_rates(monkeypatch: pytest.MonkeyPatch) -> None:
     setting = setting_of("saath", mixed_workload(15, 5, 3), speed=SPEED, delay_s=0.001, costs=COSTS)
     whole = run_setting(setting, TASKS)
-    monkeypatch.setattr(equal_ticks, "_MOST_SENDS", 0)
+    monkeypatch.setattr(equal_rates, "_MOST_SENDS", 0)
     parts = run_setting(setting, TASKS)
     assert parts.events > whole.events
     assert np.array_equal(parts.finish_ns, whole.finish_ns)
