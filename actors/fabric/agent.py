@@ -64,6 +64,7 @@ from actors.fabric.ports import Fabric, lines_of, places_of, whole_ns, words_on
 from actors.fabric.updates import expect_stop, generation_of_agent
 from actors.kernel.compiled import compiled, inlined
 from actors.kernel.counters import N_FINISHED, N_STARTED
+from actors.kernel.loops import Handlers
 from actors.kernel.queue import NEVER, NONE, note
 from actors.kernel.trace import RATED
 from workloads.coflow_updates import DEREGISTER
@@ -526,8 +527,8 @@ def end_served_flow(w: CoflowWorld, s: Serving, t: int, me: int, flow: int) -> N
 
 
 # The handlers of an agent's messages, by what a coordinator gives it.
-BY_FLOW = {FLOW_END: on_flow_end, SET_RATE: on_set_rate, CHANGE: on_change, VERDICT: on_verdict}
-TOGETHER = {
+BY_FLOW: Handlers = {FLOW_END: on_flow_end, SET_RATE: on_set_rate, CHANGE: on_change, VERDICT: on_verdict}
+TOGETHER: Handlers = {
     FLOW_END: on_flow_end,
     LINE_END: on_joint_end,
     SHRINK: on_shrink,

@@ -83,7 +83,7 @@ from workloads.coflow_updates import DEREGISTER, RECEIVER
 FREE = NEVER  # the level of a port that no flow holds: after all groups
 _EMPTY = np.uint64(0)
 # What an agent's message of an end, or an update, has done to a coflow.
-UNCHANGED, CHANGED, COFLOW_ENDED = map(np.int64, range(3))
+UNCHANGED, CHANGED, COFLOW_ENDED = (np.int64(i) for i in range(3))
 
 
 class Matching(NamedTuple):
