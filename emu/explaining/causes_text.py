@@ -105,6 +105,12 @@ def scheduler_of(result: Result) -> Scheduler | None:
     return None
 
 
+def rule_of(result: Result) -> str:
+    """Return the rule of the scheduler of a run; empty where it is not known."""
+    scheduler = scheduler_of(result)
+    return "" if scheduler is None else scheduler.rule_with(parameters_of(result))
+
+
 def title_of(result: Result, which: int) -> str:
     """Return what an explanation is of: the job, or coflow, of an id, and its run."""
     return f"{family_of_summary(result.summary).one} {which}, {_run_title(result)}"

@@ -40,12 +40,20 @@ class Link(NamedTuple):
         One of the family's causes.
     what : str
         What happened, such as ``its probe waited in the queue of node 59``.
+    actor, task : int
+        Who did it, of a message the receiver, and the task that it is about, from 0 over all in workload order; -1
+        where there is none, or it plays no part.
+    kind : str
+        The kind of the event at its end, or what else tells apart links of one cause.
     """
 
     begin_ns: int
     end_ns: int
     cause: str
     what: str
+    actor: int = -1
+    kind: str = ""
+    task: int = -1
 
     @property
     def s(self) -> float:

@@ -47,15 +47,13 @@ class Port(NamedTuple):
     bytes: Float64Array
 
 
-def fetch_of(result: Result, link: Link, task: int, arrival_ns: int) -> Wait:
+def fetch_of(result: Result, link: Link, arrival_ns: int) -> Wait:
     """Explain a time in which a task fetched its input.
 
     Parameters
     ----------
     link : Link
         That time, a part of the job's chain.
-    task : int
-        From 0 over all in workload order.
     arrival_ns : int
         Of the job.
     """
@@ -64,7 +62,7 @@ def fetch_of(result: Result, link: Link, task: int, arrival_ns: int) -> Wait:
     plan = plan_of(result)
     if plan is None:
         return Wait(link, (), ["The inputs of the run have changed: which bytes tasks fetch is not known."])
-    arrays, table = plan.workload.arrays(), result.tasks
+    arrays, table, task = plan.workload.arrays(), result.tasks, link.task
     node, start_ns, fetched_ns, finish_ns = (
         whole(optional_column(table, name), scale)
         for name, scale in (("node", 1.0), ("start_s", NS), ("fetched_s", NS), ("finish_s", NS))

@@ -7,23 +7,16 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from emu.explaining.event_record import NONE, IntArray, Record
+from actors.resources import UNIT
+from emu.explaining.event_record import NONE, BoolArray, IntArray, Record
 from emu.explaining.explained_plan import plan_of
 from emu.explaining.explanation import NS, Link, Wait, counted
-from emu.explaining.spans import covered_ns
+from emu.explaining.spans import Held, covered_ns, free_during, outages, until_ns, whole
 from emu.families.dags.fetches import sent_of
-from emu.families.dags.machine_holders import (
-    Held,
-    Machines,
-    down,
-    held,
-    held_by_tasks,
-    machines_during,
-)
 from emu.results.metrics import Float64Array
 from emu.results.result import Result
 from emu.results.text_tables import number, percent
-from workloads.arrow import column
+from workloads.arrow import column, optional_column
 from workloads.requests import priorities
 
 if TYPE_CHECKING:
@@ -31,20 +24,22 @@ if TYPE_CHECKING:
 
 
 class Case(NamedTuple):
-    """A task that waited, and all tasks that held machines of its manager; times in ns of the run."""
+    """A task that waited, and all tasks that held machines of its manager; times in ns of the run.
 
+    Amounts are in whole billionths, of R resources that the manager sees.
+    """
+
+    plan: Plan
     job: int  # row in the table of jobs
-    task: int  # from 0 over all in workload order
     begin_ns: int
     end_ns: int
-    of: Held
-    job_of: IntArray  # of each row of `of`
-    demand: Float64Array  # of each row of `of`
-    capacity: Float64Array  # of machines
-    needs: Float64Array  # of the task
+    held: Held
+    launched: BoolArray  # which rows of `held` began within the wait
+    demand: IntArray  # (n, R) of each row of `held`
+    capacity: IntArray  # (N, R) of machines
+    needs: IntArray  # (R,) of the task
     resources: tuple[str, ...]
     down: Held  # machines that were down
-    ids: IntArray  # of jobs
     home: int  # the only machine that is counted, as its input had been sent there; NONE: all count
 
     @property
@@ -52,8 +47,20 @@ class Case(NamedTuple):
         """How long it waited."""
         return self.end_ns - self.begin_ns
 
+    @property
+    def is_by_stage(self) -> bool:
+        """Whether stages go to a scheduler of jobs, which sends their tasks to nodes that may have no room yet."""
+        return is_by_stage(self.plan)
 
-def wait_of(result: Result, record: Record, row: int, link: Link, task: int, arrival_ns: int) -> Wait:
+
+def is_by_stage(plan: Plan) -> bool:
+    """Return whether the stages of a run go to a scheduler of jobs."""
+    from actors.schedulers.jobs.by_stage import STAGE_WORLDS
+
+    return plan.schedulers[0].worlds is STAGE_WORLDS
+
+
+def wait_of(result: Result, record: Record, row: int, link: Link, arrival_ns: int) -> Wait:
     """Explain a wait, from the events of all jobs.
 
     Parameters
@@ -61,9 +68,7 @@ def wait_of(result: Result, record: Record, row: int, link: Link, task: int, arr
     row : int
         The job's in the table of jobs.
     link : Link
-        The wait, a part of the job's chain.
-    task : int
-        The task of it, from 0 over all in workload order.
+        The wait of a task, a part of the job's chain.
     arrival_ns : int
         Of the job.
     """
@@ -72,29 +77,26 @@ def wait_of(result: Result, record: Record, row: int, link: Link, task: int, arr
     plan = plan_of(result)
     if plan is None:
         return Wait(link, (), ["The inputs of the run have changed: what tasks need is not known."])
-    launches = held_by_tasks(result) if _is_by_stage(plan) else held(record)
+    task = link.task
     home = int(column(result.tasks, "node")[task]) if sent_of(result.tasks)[task] >= 0 else NONE
-    span = (arrival_ns + link.begin_ns, arrival_ns + link.end_ns)
-    case = _case(plan, record, launches, row, task, home, *span)
-    machines = machines_during(
-        Held(*map(np.concatenate, zip(case.of, case.down, strict=True))),
-        np.concatenate([case.demand, case.capacity[case.down.node]]),
-        case.capacity,
-        case.needs,
-        case.begin_ns,
-        case.end_ns,
-    )
-    scarce = int(np.argmax(np.where(case.needs > 0, machines.lacking, -1.0)))
-    launched = (case.of.begin_ns > case.begin_ns) & (case.of.begin_ns < case.end_ns)
-    reasons = [*_lack(case, machines), *_ahead(plan, case, launched), *_room(plan, case, machines)]
+    case = _case(plan, result, record, row, task, home, arrival_ns + link.begin_ns, arrival_ns + link.end_ns)
+    demand = np.concatenate([case.demand, case.capacity[case.down.node]])
+    nodes, held = np.arange(len(case.capacity)), case.held.beside(case.down)
+    free = free_during(case.capacity, held, demand, nodes, case.begin_ns, case.end_ns)
+    lacks = free.amount < case.needs
+    has_room = ~lacks.any(axis=1)
+    fits_ns = covered_ns(free.begin_ns[has_room], free.end_ns[has_room])
+    lacking = free.lasted @ lacks / (nodes.size * case.length_ns)
+    scarce = int(np.argmax(np.where(case.needs > 0, lacking, -1.0)))
+    reasons = [*_lack(case, fits_ns, lacking), *_ahead(case), *_room(case, fits_ns)]
     facts = {
         "resource": case.resources[scarce],
-        "lacking": float(machines.lacking[scarce]),
-        "had_room_s": machines.fits_ns / NS,
-        "launched": int(launched.sum()),
-        "launched_of_this_job": int((launched & (case.job_of == row)).sum()),
+        "lacking": float(lacking[scarce]),
+        "had_room_s": fits_ns / NS,
+        "launched": int(case.launched.sum()),
+        "launched_of_this_job": int((case.launched & (case.held.job == row)).sum()),
     }
-    return Wait(link, _holders(case, scarce, launched), reasons, facts)
+    return Wait(link, _holders(case, scarce), reasons, facts)
 
 
 _OTHER = {
@@ -106,150 +108,151 @@ _OTHER = {
 }
 
 
-def _is_by_stage(plan: Plan) -> bool:
-    """Whether stages go to a scheduler of jobs, which sends their tasks to nodes that may have no room yet."""
-    from actors.schedulers.jobs.by_stage import STAGE_WORLDS
-
-    return plan.schedulers[0].worlds is STAGE_WORLDS
-
-
 def _case(
-    plan: Plan, record: Record, launches: Held, row: int, task: int, home: int, begin_ns: int, end_ns: int
+    plan: Plan, result: Result, record: Record, row: int, task: int, home: int, begin_ns: int, end_ns: int
 ) -> Case:
     from actors.machines.demands import needs_and_capacity, seen_resources
-    from actors.resources import UNIT
 
     setting, arrays = plan.setting(0), plan.workload.arrays()
-    needs, capacity = (amounts / UNIT for amounts in needs_and_capacity(setting))
+    needs, capacity = needs_and_capacity(setting)
     names = tuple(plan.workload.resources) or ("slots",)
     managers = int(setting.parameters.get("managers", 1))
     first, end = (capacity.shape[0] * (row % managers + i) // managers for i in (0, 1))
     if home != NONE:
         first, end = home, home + 1
-    of, is_down = (_of_machines(some, first, end) for some in (launches, down(record)))
-    capacity = capacity[first:end]
     stage_of = np.repeat(np.arange(needs.shape[0]), np.diff(arrays.stage_first_task))
     job_of = np.repeat(np.arange(arrays.submit_ns.size), np.diff(arrays.first_task))
+    all_held = _held_by_tasks(result, job_of) if is_by_stage(plan) else _held_by_launches(record)
+    all_down = outages(record, "NODE_DOWN", "NODE_UP", record.sender, capacity.shape[0])
+    held, down = (  # of its machines, which are numbered from 0
+        some.rows((some.node >= first) & (some.node < end)) for some in (all_held, all_down)
+    )
+    held, down = (some._replace(node=some.node - first) for some in (held, down))
     return Case(
+        plan,
         row,
-        task,
         begin_ns,
         end_ns,
-        of,
-        job_of[of.task],
-        needs[stage_of[of.task]],
-        capacity,
+        held,
+        (held.begin_ns > begin_ns) & (held.begin_ns < end_ns),
+        needs[stage_of[held.task]],
+        capacity[first:end],
         needs[stage_of[task]],
         tuple(names[r] for r in seen_resources(setting)),
-        is_down,
-        column(plan.workload.jobs, "job_id"),
+        down,
         home,
     )
 
 
-def _of_machines(of: Held, first: int, end: int) -> Held:
-    """Return the rows of some machines, which are numbered from 0."""
-    own = (of.node >= first) & (of.node < end)
-    return Held(of.task[own], of.node[own] - first, of.begin_ns[own], of.end_ns[own])
+def _held_by_launches(record: Record) -> Held:
+    """Return what tasks held as the manager knew it, from all events: from launches to reports of their ends."""
+    reported = record.is_kind("TASK_DONE", "LOST") & (record.task != NONE)
+    launched = np.flatnonzero(record.is_kind("LAUNCH"))
+    left_ns = record.left_ns[launched]
+    begin_ns = np.where(left_ns == NONE, record.time_ns[launched], left_ns)
+    end_ns = until_ns(record, launched, np.flatnonzero(reported), record.task)
+    return Held(record.job[launched], record.task[launched], record.receiver[launched], begin_ns, end_ns)
 
 
-def _holders(case: Case, resource: int, launched: Any) -> list[dict[str, Any]]:
+def _held_by_tasks(result: Result, job_of: IntArray) -> Held:
+    """Return what tasks held from their start to their end, of a run whose tasks nodes take from queues."""
+    node, start_ns, finish_ns = (
+        whole(optional_column(result.tasks, name), scale)
+        for name, scale in (("node", 1.0), ("start_s", NS), ("finish_s", NS))
+    )
+    return Held(job_of, np.arange(job_of.size), node, start_ns, finish_ns).rows(finish_ns != NONE)
+
+
+def _holders(case: Case, resource: int) -> list[dict[str, Any]]:
     """Return a row for each job that held a resource while the task waited, the largest holder first."""
-    lasted = case.of.within(case.begin_ns, case.end_ns)
-    amount = np.bincount(case.job_of, lasted / case.length_ns * case.demand[:, resource], case.ids.size)
-    total = case.capacity[:, resource].sum()
+    held, ids = case.held, column(case.plan.workload.jobs, "job_id")
+    lasted = held.within(case.begin_ns, case.end_ns)
+    amounts = lasted / case.length_ns * (case.demand[:, resource] / UNIT)
+    amount = np.bincount(held.job, amounts, ids.size)
+    total = case.capacity[:, resource].sum() / UNIT
     rows = []
     for job in np.argsort(-amount, kind="stable").tolist():
         if amount[job] <= 0.0:
             break
-        mine = (case.job_of == job) & (lasted > 0)
-        begins = np.maximum(case.of.begin_ns[mine], case.begin_ns)
+        mine = (held.job == job) & (lasted > 0)
+        begins = np.maximum(held.begin_ns[mine], case.begin_ns)
         rows.append(
             {
-                "job": int(case.ids[job]),
+                "job": int(ids[job]),
                 "whose": "this job" if job == case.job else "another",
                 f"{case.resources[resource]} held": float(amount[job]),
                 "of all (%)": float(100.0 * amount[job] / total),
                 "tasks": int(mine.sum()),
-                "launched meanwhile": int((mine & launched).sum()),
-                "s": covered_ns(begins, np.minimum(case.of.end_ns[mine], case.end_ns)) / NS,
+                "launched meanwhile": int((mine & case.launched).sum()),
+                "s": covered_ns(begins, np.minimum(held.end_ns[mine], case.end_ns)) / NS,
             }
         )
     return rows
 
 
-def _lack(case: Case, machines: Machines) -> Iterator[str]:
+def _lack(case: Case, fits_ns: int, lacking: Float64Array) -> Iterator[str]:
+    """Yield what the task needs, and what machines lacked of it."""
     if case.home != NONE:
         yield f"Its input had been sent to node {case.home}, and it runs there alone: no other machine is counted."
-    needs = ", ".join(
-        f"{name} {number(float(amount))}"
-        for name, amount in zip(case.resources, case.needs, strict=True)
-        if amount > 0
-    )
-    without = 1.0 - machines.fits_ns / case.length_ns
-    lacked = [
-        f"{case.resources[r]} on {percent(machines.lacking[r])}"
-        for r in np.argsort(-machines.lacking, kind="stable").tolist()
-        if machines.lacking[r] > 0
-    ]
-    text = f"It needs {needs or 'nothing'}. No machine had that for {percent(without)} of the wait"
+    asked = zip(case.resources, case.needs / UNIT, strict=True)
+    needs = ", ".join(f"{name} {number(float(amount))}" for name, amount in asked if amount > 0)
+    order = np.argsort(-lacking, kind="stable").tolist()
+    lacked = [f"{case.resources[r]} on {percent(lacking[r])}" for r in order if lacking[r] > 0]
+    without = percent(1.0 - fits_ns / case.length_ns)
+    text = f"It needs {needs or 'nothing'}. No machine had that for {without} of the wait"
     yield text + (f": of all machines' time too little was free of {', '.join(lacked)}." if lacked else ".")
     if out_ns := int(case.down.within(case.begin_ns, case.end_ns).sum()):
-        yield f"In the mean {number(out_ns / case.length_ns)} of {case.capacity.shape[0]:,} machines were down."
+        yield f"In the mean {number(out_ns / case.length_ns)} of {len(case.capacity):,} machines were down."
 
 
-def _ahead(plan: Plan, case: Case, launched: Any) -> Iterator[str]:
+def _ahead(case: Case) -> Iterator[str]:
     """Yield what was launched during the wait, and the rule by which it went first."""
-    own = int((launched & (case.job_of == case.job)).sum())
-    others = np.flatnonzero(launched & (case.job_of != case.job))
-    jobs, of_priorities = np.unique(case.job_of[others]).size, _of_priorities(plan, case, others)
-    who = "nodes started" if _is_by_stage(plan) else "the manager launched"
+    setting, scheduler, job = case.plan.setting(0), case.plan.schedulers[0], case.held.job
+    own = int((case.launched & (job == case.job)).sum())
+    others = job[case.launched & (job != case.job)]
+    of_priorities = _of_priorities(case, others)
+    who = "nodes started" if case.is_by_stage else "the manager launched"
     yield (
         f"Meanwhile {who} {counted(own, 'task')} of this job, and {counted(others.size, 'task')} of "
-        f"{counted(jobs, 'other job')}{of_priorities}."
+        f"{counted(np.unique(others).size, 'other job')}{of_priorities}."
     )
-    scheduler = plan.schedulers[0]
-    rule = "" if _is_by_stage(plan) else scheduler.rule_with(plan.setting(0).parameters)
     bands = of_priorities and not scheduler.priorities and scheduler.own is None
     first = "jobs of a higher priority go first; of equal ones " if bands else ""
-    if rule:
+    if not case.is_by_stage and (rule := scheduler.rule_with(setting.parameters)):
         yield f"Its rule: {first}{rule}."
 
 
-def _of_priorities(plan: Plan, case: Case, others: IntArray) -> str:
-    """Return how many of the tasks of other jobs have a higher priority, and how many a lower one, as text."""
-    if not plan.setting(0).priorities:
+def _of_priorities(case: Case, jobs: IntArray) -> str:
+    """Return how many of some tasks, by their jobs, have a higher priority, and how many a lower one, as text."""
+    if not case.plan.setting(0).priorities:
         return ""
-    of_jobs = priorities(plan.workload.jobs)
-    of, own = of_jobs[case.job_of[others]], int(of_jobs[case.job])
+    of_jobs = priorities(case.plan.workload.jobs)
+    of, own = of_jobs[jobs], int(of_jobs[case.job])
     if not np.ptp(of_jobs):
         return ""
     return f", {int((of > own).sum()):,} of higher priority than its own {own}, {int((of < own).sum()):,} of lower"
 
 
-def _room(plan: Plan, case: Case, machines: Machines) -> Iterator[str]:
+def _room(case: Case, fits_ns: int) -> Iterator[str]:
     """Yield why the task was not launched while a machine had room for it."""
-    if machines.fits_ns == 0:
+    if fits_ns == 0:
         return
-    if _is_by_stage(plan):
+    if case.is_by_stage:
         why = "its scheduler had sent it, or probes for it, to other nodes, and nodes serve their own queues"
-        yield f"For {number(machines.fits_ns / NS)} s a node had room for it: {why}."
+        yield f"For {number(fits_ns / NS)} s a node had room for it: {why}."
         return
-    given, wait_s = plan.setting(0).parameters, plan.setting(0).switch.locality_wait_s
-    reasons = []
-    if wait_s > 0 and case.home == NONE:
-        reasons.append(f"a job waits up to {number(wait_s)} s for a machine that has its input")
-    if float(given.get("heartbeat_s", 0.0)) > 0:
-        reasons.append(
-            f"a machine gets tasks with its heartbeat alone, every {number(given['heartbeat_s'])} s"
-        )
-    if given.get("leftover") == "none":
-        reasons.append("its job had used its share, and what is left over goes to none")
-    if float(given.get("altruism", 0.0)) > 0 and given.get("leftover") == "none":
-        reasons.append("the plan of its job said that it need not start yet")
-    if float(given.get("fairness", 0.0)) > 0:
-        reasons.append("its job was not among those that hold the least")
-    if plan.costs.model != "none":
-        reasons.append("the manager was busy")
-    why = "; ".join(reasons) or "the manager had tasks to launch that came first"
-    yield f"For {number(machines.fits_ns / NS)} s a machine had room for it: {why}."
+    given, wait_s = case.plan.setting(0).parameters, case.plan.setting(0).switch.locality_wait_s
+    heartbeat_s, gives_none = float(given.get("heartbeat_s", 0.0)), given.get("leftover") == "none"
+    reasons = {
+        f"a job waits up to {number(wait_s)} s for a machine that has its input": wait_s > 0
+        and case.home == NONE,
+        f"a machine gets tasks with its heartbeat alone, every {number(heartbeat_s)} s": heartbeat_s > 0,
+        "its job had used its share, and what is left over goes to none": gives_none,
+        "the plan of its job said that it need not start yet": gives_none
+        and float(given.get("altruism", 0.0)) > 0,
+        "its job was not among those that hold the least": float(given.get("fairness", 0.0)) > 0,
+        "the manager was busy": case.plan.costs.model != "none",
+    }
+    why = "; ".join(reason for reason, holds in reasons.items() if holds)
+    why = why or "the manager had tasks to launch that came first"
+    yield f"For {number(fits_ns / NS)} s a machine had room for it: {why}."

@@ -11,41 +11,25 @@ import numpy as np
 from emu.explaining.causes_text import parameters_of, sum_by_cause, title_of
 from emu.explaining.event_record import NONE, Handled, Record
 from emu.explaining.explained_plan import plan_of
-from emu.explaining.explanation import NS, Explanation, Link, counted
-from emu.families.jobs.causes import Step, chain_of, meanings_of
-from emu.families.jobs.chain_text import ChainText, longest_span
+from emu.explaining.explanation import NS, Explanation, counted
+from emu.explaining.spans import NEVER
+from emu.families.jobs.chain import Chain, longest_span, meanings_of
+from emu.families.jobs.holders import tasks_of
 from emu.families.jobs.job_wait import JobWait
 from emu.families.jobs.metrics import has_classes
-from emu.families.jobs.serving_order import order_of
-from emu.families.jobs.slot_holders import tasks_of
-from emu.families.jobs.task_waits import BOUND, Ran, ahead_of, starts_of, sticky_jobs
-from emu.families.jobs.wait_reasons import jobs_that_held, wait_of
+from emu.families.jobs.run_causes import chain_of
+from emu.families.jobs.task_waits import BOUND, ahead_of, starts_of, sticky_jobs
+from emu.families.jobs.wait_reasons import order_of, wait_of
 from emu.results.result import Result
 from emu.results.text_tables import number
 from workloads.arrow import column, optional_column
 
 
-def submits_ns(result: Result) -> list[int]:
-    """Return when each job arrived, ns."""
-    return [round(seconds * NS) for seconds in column(result.jobs, "submit_s").tolist()]
-
-
-def causes_of_all(
-    result: Result, record: Record, handled: Handled | None
-) -> Iterator[tuple[int, dict[str, int]]]:
-    """Yield each job that ended, by its row in the table of jobs, and nanoseconds of its completion time by cause."""
-    submit_ns, nodes, is_sticky = submits_ns(result), result.summary["nodes"], sticky_jobs(result)
-    meanings = meanings_of(result)
-    for job, events in record.by_job():
-        if steps := chain_of(events, nodes, submit_ns[job], handled, bool(is_sticky[job])):
-            yield job, sum_by_cause(steps, meanings)
-
-
 def explain_job(result: Result, record: Record, job: int, handled: Handled | None) -> Explanation:
     """Explain a job, by its row in the table of jobs, from the record of its events and the table of all tasks."""
     row = {name: values[0] for name, values in result.jobs.slice(job, 1).to_pydict().items()}
-    nodes, submit_ns, jct_s = result.summary["nodes"], round(row["submit_s"] * NS), row["jct_s"]
-    events, steps, words = _chain(result, record, job, handled)
+    jct_s = row["jct_s"]
+    chain = _chain(result, record, job, handled)
     ended = f"ended after {number(jct_s)} s" if jct_s is not None else "did not end"
     size = f"1 task of {number(row['ideal_s'])} s"
     if row["num_tasks"] > 1:
@@ -54,20 +38,22 @@ def explain_job(result: Result, record: Record, job: int, handled: Handled | Non
         size = f"{row['num_tasks']:,} tasks of {mean} s on average{stated}, the longest of {longest} s"
     sentences = [
         f"It is a {_class_of(result, row)}job of {size}. It arrived at {number(row['submit_s'])} s and {ended}.",
-        *_deeds(result, events, NONE if jct_s is None else submit_ns + round(jct_s * NS)),
+        *_deeds(result, chain.e, NONE if jct_s is None else chain.submit_ns + round(jct_s * NS)),
     ]
-    chain = [words.link(step) for step in steps]
-    case = _longest(result, record, job, events, steps, words)
+    links, case = chain.described(), _longest(result, record, job, chain)
+    wait = None
+    if case is not None:  # one link, also where trips interrupt the wait
+        wait = wait_of(case, links[case.first]._replace(end_ns=links[case.end - 1].end_ns))
     return Explanation(
         title_of(result, row["job_id"]),
-        NONE if jct_s is None else sum(step.end_ns - step.begin_ns for step in steps),
-        sum_by_cause(steps, meanings_of(result)),
+        NONE if jct_s is None else sum(link.end_ns - link.begin_ns for link in links),
+        sum_by_cause(links, meanings_of(result)),
         meanings_of(result),
         sentences,
-        {"task": _task_rows(result, job, events, nodes)},
-        [link for link in chain if link.s],
-        None if case is None else wait_of(case, _link_of(case, chain)),
-        submit_ns,
+        {"task": _task_rows(result, record, chain)},
+        [link for link in links if link.s],
+        wait,
+        chain.submit_ns,
     )
 
 
@@ -87,34 +73,20 @@ def _is_mean(result: Result, row: dict[str, Any]) -> bool:
 
 def others_of(result: Result, record: Record, job: int, handled: Handled | None) -> list[int]:
     """Return the rows of the jobs whose events are needed to explain a job's longest wait."""
-    case = _longest(result, record, job, *_chain(result, record, job, handled))
-    return [] if case is None else [other for other in jobs_that_held(case) if other != job]
+    case = _longest(result, record, job, _chain(result, record, job, handled))
+    return [] if case is None else [other for other in case.known_jobs if other != job]
 
 
-def _chain(
-    result: Result, record: Record, job: int, handled: Handled | None
-) -> tuple[Record, list[Step], ChainText]:
-    nodes, submit_ns = result.summary["nodes"], submits_ns(result)[job]
-    events = record.rows(np.flatnonzero(record.job == job))
-    steps = chain_of(events, nodes, submit_ns, handled, bool(sticky_jobs(result)[job]))
-    first_task = int(np.sum(column(result.jobs, "num_tasks")[:job]))
-    return events, steps, ChainText(events, nodes, first_task, submit_ns)
+def _chain(result: Result, record: Record, job: int, handled: Handled | None) -> Chain:
+    return chain_of(result, record.rows(np.flatnonzero(record.job == job)), job, handled)
 
 
-def _longest(
-    result: Result, record: Record, job: int, events: Record, steps: list[Step], words: ChainText
-) -> JobWait | None:
+def _longest(result: Result, record: Record, job: int, chain: Chain) -> JobWait | None:
     """Return the longest wait of a job; None if it did not wait, or the result has no tasks."""
-    span = longest_span(steps, result.summary["nodes"])
+    span = longest_span(chain.links, chain.num_nodes)
     if span is None or result.tasks is None:
         return None
-    return JobWait(result, record, job, events, steps, *span, words, tasks_of(result, record))
-
-
-def _link_of(case: JobWait, chain: list[Link]) -> Link:
-    """Return a wait as one link, also where trips interrupt it."""
-    first = chain[case.first]
-    return first if case.end == case.first + 1 else first._replace(end_ns=chain[case.end - 1].end_ns)
+    return JobWait(result, record, job, chain, *span)
 
 
 def _deeds(result: Result, events: Record, end_ns: int) -> Iterator[str]:
@@ -207,46 +179,40 @@ def _turns(e: Record, why_first: str) -> Iterator[str]:
         yield f"{counted(len(moments), 'time')} a node served it before its turn, {why}."
 
 
-def _task_rows(result: Result, job: int, events: Record, nodes: int) -> list[dict[str, Any]]:
+def _task_rows(result: Result, record: Record, chain: Chain) -> list[dict[str, Any]]:
     """Return a row for each task that started: its node, its times, and the tasks ahead of it."""
-    first_task, submit_ns = int(np.sum(column(result.jobs, "num_tasks")[:job])), submits_ns(result)[job]
-    starts = starts_of(events, nodes, sticky_jobs(result))
+    events, submit_ns = chain.e, chain.submit_ns
+    starts = starts_of(events, chain.num_nodes, sticky_jobs(result))
     known = starts.enqueued_ns != NONE
     count, work_ns = np.zeros(known.size, np.int64), np.zeros(known.size)
     if result.tasks is not None:
-        count[known], work_ns[known] = ahead_of(
-            _ran(result), starts.node[known], starts.enqueued_ns[known], starts.start_ns[known]
-        )
-    known_ahead = known & (result.tasks is not None)
+        tasks = tasks_of(result, record.rows(np.zeros(0, np.int64)))  # without those that were lost
+        ran = tasks.rows(tasks.end_ns != NEVER)
+        of = (values[known] for values in (starts.node, starts.enqueued_ns, starts.start_ns))
+        count[known], work_ns[known] = ahead_of(ran, *of)
     done = np.flatnonzero(events.is_kind("DONE"))
-    started_ns, finish_ns = (events.field(name, done) for name in ("start", "finish"))
+    done = done[::-1]  # of several tasks that started on a node at one instant, the first to end
+    runs = zip(events.sender[done].tolist(), events.field("start", done).tolist(), strict=True)
+    finish_of = dict(zip(runs, events.field("finish", done).tolist(), strict=True))
+
+    def since(at_ns: int | None) -> float | None:
+        return None if at_ns is None else (at_ns - submit_ns) / NS
+
     rows = []
-    for i, (node, start_ns) in enumerate(zip(starts.node.tolist(), starts.start_ns.tolist(), strict=True)):
-        ended = finish_ns[(events.sender[done] == node) & (started_ns == start_ns)]
-        enqueued_ns = int(starts.enqueued_ns[i])
+    for i, (task, node, start_ns, enqueued_ns) in enumerate(
+        zip(*(of.tolist() for of in starts), strict=True)
+    ):
+        is_counted = known[i] and result.tasks is not None
         rows.append(
             {
-                "task": int(starts.task[i]) - first_task,
+                "task": task - chain.first_task,
                 "node": node,
-                "enqueued_s": (enqueued_ns - submit_ns) / NS if known[i] else None,
-                "start_s": (start_ns - submit_ns) / NS,
-                "finish_s": (int(ended[0]) - submit_ns) / NS if ended.size else None,
+                "enqueued_s": since(enqueued_ns) if known[i] else None,
+                "start_s": since(start_ns),
+                "finish_s": since(finish_of.get((node, start_ns))),
                 "waited_s": (start_ns - enqueued_ns) / NS if known[i] else None,
-                "ahead": int(count[i]) if known_ahead[i] else None,
-                "ahead_s": work_ns[i] / NS if known_ahead[i] else None,
+                "ahead": int(count[i]) if is_counted else None,
+                "ahead_s": work_ns[i] / NS if is_counted else None,
             }
         )
     return rows
-
-
-def _ran(result: Result) -> Ran:
-    """Return all tasks that ran to their end."""
-    node, start_s, finish_s = (
-        optional_column(result.tasks, name) for name in ("node", "start_s", "finish_s")
-    )
-    ran = np.isfinite(finish_s)
-    return Ran(
-        node[ran].astype(np.int64),
-        np.round(start_s[ran] * NS).astype(np.int64),
-        np.round(finish_s[ran] * NS).astype(np.int64),
-    )

@@ -12,19 +12,18 @@ from emu.families.family import Family, Figures
 from emu.families.jobs.columns import TABLES
 from emu.families.jobs.comparison import compare_jobs, render_further, render_rows
 from emu.families.jobs.divisions import DIVISIONS, division_of, tenant_groups
-from emu.families.jobs.explain import causes_of_all, explain_job, others_of
-from emu.families.jobs.finer_causes import REMEDIES, finer_causes_of_all
+from emu.families.jobs.explain import explain_job, others_of
 from emu.families.jobs.loading import nodes_for_load, slots_equal_to
 from emu.families.jobs.metrics import CLASSES, SIDES, SPLIT, job_values, part_of, shown_classes
 from emu.families.jobs.plan import load_jobs
 from emu.families.jobs.plots import job_figures
 from emu.families.jobs.report import group_section, run_facts
 from emu.families.jobs.results import job_results, times_decisions
+from emu.families.jobs.run_causes import REMEDIES, causes_of_all, finer_causes_of_all, waits_by_reason
 from emu.families.jobs.target_groups import check_targets, jobs_of
 from emu.families.jobs.task_waits import add_waits
 from emu.families.jobs.terminal_text import render_summary
 from emu.families.jobs.testing import check_case, draw_case
-from emu.families.jobs.waits_by_reason import waits_by_reason
 from emu.report.plots import Drawing, TimelineLook
 from emu.results.comparison import Comparing
 from emu.results.result import Summarising

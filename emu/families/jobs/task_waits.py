@@ -18,6 +18,7 @@ import pyarrow as pa
 from emu.columns import equals_text, make_table, null_unless
 from emu.explaining.causes_text import parameters_of
 from emu.explaining.event_record import NONE, BoolArray, IntArray, Record
+from emu.explaining.spans import Held
 from emu.families.jobs.columns import FURTHER_TASKS, TASKS
 from emu.results.slot_numbers import slot_numbers
 from workloads.arrow import to_numpy
@@ -50,14 +51,6 @@ class Starts(NamedTuple):
     node: IntArray
     start_ns: IntArray
     enqueued_ns: IntArray
-
-
-class Ran(NamedTuple):
-    """The tasks that ran to their end: ndarrays of int64, shape (n,)."""
-
-    node: IntArray
-    start_ns: IntArray
-    finish_ns: IntArray
 
 
 def sticky_jobs(result: Result) -> BoolArray:
@@ -96,46 +89,62 @@ def starts_of(events: Record, num_nodes: int, is_sticky: BoolArray) -> Starts:
         e.job[starts[late]] * num_nodes + e.receiver[starts[late]],
         np.minimum(arrived, brought[late]),
     )
-    joined = _joined_ns(e, requests, num_nodes, is_sticky)
+    joined = _waits_since(e, requests, num_nodes, is_sticky[e.job[requests]])
     enqueued[late] = np.where(asked == NONE, NONE, joined[asked])
     return Starts(e.task[starts], e.receiver[starts], e.time_ns[starts], enqueued)
 
 
-def _joined_ns(e: Record, requests: IntArray, num_nodes: int, is_sticky: BoolArray) -> IntArray:
-    """Return when the probe for which each request was sent joined its node's queue."""
-    enters = np.flatnonzero(e.is_kind("PROBE", "MOVE") & (e.receiver < num_nodes))
-    enters = enters[~_refused(e, enters, num_nodes)]
-    queue = e.job[enters] * num_nodes + e.receiver[enters]
-    mine, left = e.job[requests] * num_nodes + e.sender[requests], e.left_ns[requests]
-    sticky = is_sticky[e.job[requests]]
-    index = _index(queue, e.time_ns[enters])
-    gone = np.empty(requests.size, np.int64)  # how many probes of the job had left the queue
-    gone[sticky] = _dropped(e, index, mine[sticky], left[sticky], num_nodes)
-    gone[~sticky] = _departed(e, requests, num_nodes)[~sticky]
-    begin, end = _until(index, mine, left)
-    joined = np.full(requests.size, NONE)
-    known = end > begin
-    joined[known] = e.time_ns[enters[index.order[np.minimum(begin + gone, end - 1)[known]]]]
+def _waits_since(e: Record, requests: IntArray, num_nodes: int, sticky: BoolArray) -> IntArray:
+    """Return since when the probe for which each request was sent waited at its node."""
+    rows = joined_with(e, requests, num_nodes, sticky)
+    since = np.where(rows == NONE, NONE, e.time_ns[rows])
     if sticky.any():  # it waits again when a task of its job has ended here
         done = np.flatnonzero(e.is_kind("DONE"))
         finish_ns = e.field("finish", done)
-        ended = latest(e.job[done] * num_nodes + e.sender[done], finish_ns, mine, left)
+        mine = e.job[requests] * num_nodes + e.sender[requests]
+        ended = latest(e.job[done] * num_nodes + e.sender[done], finish_ns, mine, e.left_ns[requests])
         again = sticky & (ended != NONE)
-        joined[again] = np.maximum(joined[again], finish_ns[ended[again]])
+        since[again] = np.maximum(since[again], finish_ns[ended[again]])
+    return since
+
+
+def joined_with(e: Record, rows: IntArray, num_nodes: int, sticky: BoolArray) -> IntArray:
+    """Return the event with which the probe joined its node's queue that each message of a node is about; -1: unknown.
+
+    Probes of a job in one queue are alike: the first that joined is the first that leaves.
+
+    Parameters
+    ----------
+    rows : ndarray of int64, shape (k,)
+        Messages of nodes about probes that leave their queues.
+    sticky : ndarray of bool, shape (k,)
+        Whether the probe stays until it comes when no task is left.
+    """
+    enters = np.flatnonzero(e.is_kind("PROBE", "MOVE") & (e.receiver < num_nodes))
+    enters = enters[~_refused(e, enters, num_nodes)]
+    index = _index(e.job[enters] * num_nodes + e.receiver[enters], e.time_ns[enters])
+    mine, left = e.job[rows] * num_nodes + e.sender[rows], e.left_ns[rows]
+    gone = np.empty(rows.size, np.int64)  # how many probes of the job had left the queue
+    gone[sticky] = _dropped(e, index, mine[sticky], left[sticky], num_nodes)
+    gone[~sticky] = _departed(e, rows[~sticky], num_nodes)
+    begin, end = _until(index, mine, left)
+    joined, known = np.full(rows.size, NONE), end > begin
+    joined[known] = enters[index.order[np.minimum(begin + gone, end - 1)[known]]]
     return joined
 
 
-def _departed(e: Record, requests: IntArray, num_nodes: int) -> IntArray:
-    """Return how many probes of its job had left a node's queue before each request did."""
+def _departed(e: Record, rows: IntArray, num_nodes: int) -> IntArray:
+    """Return how many probes of its job had left a node's queue before each message did."""
     moved = e.is_kind("MOVE")
     goes = e.is_kind("REQUEST", "PROBE") | (e.is_kind("LOST") & (e.task == NONE))
     goes &= (e.sender < num_nodes) & (e.left_ns >= 0)
+    goes[rows] = True
     leaves = np.flatnonzero(goes | moved)
     node = np.where(moved, e.field("from_node"), e.sender)[leaves]
     left_ns = np.where(moved, e.time_ns, e.left_ns)[leaves]
     nth = np.empty(len(e), np.int64)
     nth[leaves] = _place_in_group(e.job[leaves] * num_nodes + node, e.number[leaves], left_ns)
-    return nth[requests]
+    return nth[rows]
 
 
 def _dropped(e: Record, entered: _Index, mine: IntArray, left_ns: IntArray, num_nodes: int) -> IntArray:
@@ -165,14 +174,14 @@ def _refused(e: Record, enters: IntArray, num_nodes: int) -> BoolArray:
 
 
 def ahead_of(
-    ran: Ran, node: IntArray, enqueued_ns: IntArray, start_ns: IntArray
+    ran: Held, node: IntArray, enqueued_ns: IntArray, start_ns: IntArray
 ) -> tuple[IntArray, npt.NDArray[np.float64]]:
     """Return how many tasks ran on a node while others waited there, and how long they ran in that time.
 
     Parameters
     ----------
-    ran : Ran
-        All tasks that ran.
+    ran : Held
+        All tasks that ran to an end.
     node, enqueued_ns, start_ns : ndarray of int64, shape (k,)
         Of the tasks that waited.
 
@@ -182,12 +191,12 @@ def ahead_of(
     work_ns : ndarray of float64, shape (k,)
         Exact, then rounded. Both are 0 for a task that did not wait.
     """
-    begun, ended = _index(ran.node, ran.start_ns), _index(ran.node, ran.finish_ns)
+    begun, ended = _index(ran.node, ran.begin_ns), _index(ran.node, ran.end_ns)
     count = _count_until(begun, node, start_ns - 1) - _count_until(ended, node, enqueued_ns)
     # Work in a span: the time that passed since each task began, less the time that passed since each ended.
     work_ns, about_ns = (
-        _passed(begun, ran.start_ns.astype(kind), node, enqueued_ns, start_ns)
-        - _passed(ended, ran.finish_ns.astype(kind), node, enqueued_ns, start_ns)
+        _passed(begun, ran.begin_ns.astype(kind), node, enqueued_ns, start_ns)
+        - _passed(ended, ran.end_ns.astype(kind), node, enqueued_ns, start_ns)
         for kind in (np.int64, np.float64)
     )
     # The first is exact modulo 2**64; the second tells how often to add 2**64.
@@ -226,8 +235,8 @@ def add_waits(
         index = _index(events_of_jobs.job[sent], events_of_jobs.left_ns[sent])
         probes[tasks] = _count_until(index, job[tasks], start_ns[tasks])
     ended = finish_ns >= 0
-    ran = Ran(node[ended], start_ns[ended], finish_ns[ended])
-    slot[ended] = slot_numbers(*ran)
+    ran = Held(job, np.arange(job.size), node, start_ns, finish_ns).rows(ended)
+    slot[ended] = slot_numbers(ran.node, ran.begin_ns, ran.end_ns)
     slot[~is_known] = NONE
     waited = enqueued_ns != NONE
     count[waited], work_ns[waited] = ahead_of(ran, node[waited], enqueued_ns[waited], start_ns[waited])

@@ -1,4 +1,4 @@
-"""Why a job waited: who held the slots, what its scheduler knew when it chose the node, and which slots were free."""
+"""Why a job waited, in sentences: what ran on its node, what its scheduler knew when it chose it, what was free."""
 
 from __future__ import annotations
 
@@ -10,111 +10,46 @@ from typing import Any
 import numpy as np
 
 from emu.explaining.causes_text import of_config, parameters_of
-from emu.explaining.event_record import NONE, IntArray
+from emu.explaining.event_record import NONE
 from emu.explaining.explanation import NS, Link, Wait, counted
-from emu.families.jobs.causes import Step
-from emu.families.jobs.job_wait import JobWait, facts_of
-from emu.families.jobs.metrics import has_classes
-from emu.families.jobs.room_reasons import (
-    Room,
-    blocked_by_front,
-    elsewhere,
-    facts_of_room,
-    held_by_lower,
-    lack_among_nodes,
-    lack_at_node,
-    room_of,
-)
-from emu.families.jobs.scheduler_wait import at_scheduler, held_all
-from emu.families.jobs.serving_order import higher_priority, least_work
+from emu.families.jobs.job_wait import SAME_JOB, JobWait, facts_of, held_anywhere, held_here
+from emu.families.jobs.room_reasons import elsewhere, lack_among_nodes, room_at_node
+from emu.families.jobs.scheduler_wait import at_scheduler
 from emu.families.jobs.task_waits import BOUND
 from emu.results.result import Result
 from emu.results.text_tables import number, percent
-from workloads.arrow import column
 
-MOST_JOBS = 20
-"""Jobs that held the slots longest, of which the explanation says whether they came earlier or later."""
-SAME_JOB = "the same job"
 SOON = 0.1
 """Share by which a wait may differ from the expected one and still count as expected."""
 
 
-def jobs_that_held(case: JobWait) -> list[int]:
-    """Return the rows of the jobs that ran on the node during a wait: their events tell more about it."""
-    if not case.is_at_node:
-        return []
-    return list(dict.fromkeys(case.tasks.job[case.rows_ahead()].tolist()))[:MOST_JOBS]
+def order_of(result: Result) -> str:
+    """Return the parameter `order`, by which nodes serve their queues.
+
+    `srjf` (the default) compares the work left of jobs, `sjf` estimates of tasks, `lrtf` the tasks left of jobs.
+    """
+    return str(parameters_of(result).get("order", "srjf"))
 
 
 def wait_of(case: JobWait, link: Link) -> Wait:
     """Explain a wait, whose part of the chain is `link`."""
     if not (case.is_at_node or case.is_at_scheduler):
         return Wait(link, (), [_other(case)])
-    room, facts = room_of(case), facts_of(case)
-    facts |= {} if room is None else facts_of_room(room)
-    other = _alternatives(facts) if room is None else [elsewhere(room)]
+    room, facts = case.resources, facts_of(case)
+    other = _alternatives(facts) if room is None else elsewhere(room, facts)
     if case.is_at_node:
-        rows = _held_here(case, room)
-        lack = [] if room is None else [*lack_at_node(room), *blocked_by_front(room), *held_by_lower(room)]
-        return Wait(link, rows, [*lack, *_ahead(case, rows, room), *_belief(case, rows), *other], facts)
-    needs = [] if room is None else [f"It needs {room.amounts(room.needs)}.", *lack_among_nodes(room)]
-    return Wait(link, held_all(case), [*needs, *at_scheduler(case), *other], facts)
+        rows = held_here(case)
+        lack = [] if room is None else room_at_node(room)
+        return Wait(link, rows, [*lack, *_ahead(case, rows), *_belief(case, rows), other], facts)
+    needs = [] if room is None else lack_among_nodes(room)
+    return Wait(link, held_anywhere(case), [*needs, *at_scheduler(case), other], facts)
 
 
-def _held_here(case: JobWait, room: Room | None) -> list[dict[str, Any]]:
-    """Return a row for each task that ran on the node during a wait."""
-    tasks, jobs = case.tasks, case.result.jobs
-    ran = tasks.within(case.begin_ns, case.end_ns)
-    known, first_task = jobs_that_held(case), _first_tasks(case.result)
-    ids, classes, apart = column(jobs, "job_id"), jobs["job_class"], has_classes(jobs)
-
-    def held(row: int) -> dict[str, float]:
-        if room is None:
-            return {}
-        return {f"{room.resources[room.scarce]} held": float(room.demand[row, room.scarce])}
-
-    return [
-        {
-            "job": int(ids[tasks.job[row]]),
-            **({"class": classes[int(tasks.job[row])].as_py()} if apart else {}),
-            "task": int(tasks.task[row] - first_task[tasks.job[row]]),
-            "s": float(ran[row] / NS),
-            "start_s": float((tasks.start_ns[row] - case.words.submit_ns) / NS),
-            **held(row),
-            "turn": _turn(case, int(row), known),
-        }
-        for row in case.rows_ahead().tolist()
-    ]
-
-
-def _first_tasks(result: Result) -> IntArray:
-    return np.concatenate([[0], np.cumsum(column(result.jobs, "num_tasks"))])
-
-
-def _turn(case: JobWait, row: int, known: Sequence[int]) -> str:
-    """Return whether a task ran already, came before the job, or came later and passed it; empty if not known."""
-    tasks = case.tasks
-    if tasks.start_ns[row] < case.begin_ns:
-        return "ran already"
-    if tasks.job[row] == case.job:
-        return SAME_JOB
-    if tasks.job[row] not in known:
-        return ""
-    e = case.record
-    mine = (e.job == tasks.job[row]) & (e.receiver == case.step.actor) & (e.time_ns <= tasks.start_ns[row])
-    bound = mine & e.is_kind(*BOUND) & (e.task == tasks.task[row])
-    came = e.time_ns[bound] if bound.any() else e.time_ns[mine & e.is_kind("PROBE", "MOVE")]
-    if came.size == 0:
-        return ""
-    # A sticky probe serves several tasks: it came when the first one did.
-    return "came before" if (came[-1] if bound.any() else came[0]) <= case.begin_ns else "came later"
-
-
-def _ahead(case: JobWait, rows: Sequence[dict[str, Any]], room: Room | None) -> Iterator[str]:
+def _ahead(case: JobWait, rows: Sequence[dict[str, Any]]) -> Iterator[str]:
     """Yield sentences about the tasks that ran on the node during a wait."""
-    waited_s = (case.end_ns - case.begin_ns) / NS
-    usable = case.usable
-    slots = 1 if usable is None or case.holds_resources else int(usable[1][case.step.actor])
+    waited_s, slots = case.length_ns / NS, 1
+    if case.setting is not None and not case.holds_resources:
+        slots = int(case.setting.cluster.slots()[case.link.actor])
     classes = ("long", "short") if rows and "class" in rows[0] else ("",)
     sums = {name: math.fsum(row["s"] for row in rows if row.get("class", "") == name) for name in classes}
     parts = [f"{number(s)} s of {name} jobs" if name else f"{number(s)} s" for name, s in sums.items() if s]
@@ -129,8 +64,8 @@ def _ahead(case: JobWait, rows: Sequence[dict[str, Any]], room: Room | None) -> 
     later = [i for i, row in enumerate(rows) if row["turn"] == "came later"]
     if later:
         passed = math.fsum(rows[i]["s"] for i in later)
-        above, equal = higher_priority(case, rows, later)
-        whys = [why for why in (above, least_work(case, equal)) if why]
+        above, equal = _higher_priority(case, rows, later)
+        whys = [why for why in (above, _preferred(case, equal)) if why]
         why = f": {'; of the others '.join(whys)}" if whys else ""
         yield (
             f"{len(later):,} of them ({number(passed)} s) came after it and were served before it, as the "
@@ -138,9 +73,44 @@ def _ahead(case: JobWait, rows: Sequence[dict[str, Any]], room: Room | None) -> 
         )
 
 
+def _higher_priority(
+    case: JobWait, rows: Sequence[dict[str, Any]], later: Sequence[int]
+) -> tuple[str, set[int]]:
+    """Return how many of the tasks that came later have a higher priority, as text, and the jobs of the others."""
+    of, own = case.priority[case.tasks.job[case.rows_ahead[later]]], int(case.priority[case.job])
+    equal = {rows[i]["job"] for i, one in zip(later, of.tolist(), strict=True) if one <= own}
+    higher = of[of > own]
+    if not higher.size:
+        return "", equal
+    which = " to ".join(map(str, dict.fromkeys((int(higher.min()), int(higher.max())))))
+    have = f"{higher.size:,} {'has' if higher.size == 1 else 'have'}" if equal else "they have"
+    return f"{have} a higher priority ({which}; its own {own})", equal
+
+
+def _preferred(case: JobWait, job_ids: set[int]) -> str:
+    """Return what the node compared when it served other jobs first, by the notes among the events."""
+    e = case.record
+    here = (e.receiver == case.link.actor) & (e.time_ns > case.begin_ns) & (e.time_ns <= case.end_ns)
+    notes = np.flatnonzero(here & e.is_kind("BYPASS", "REORDER"))
+    notes = notes[np.isin(case.ids[e.job[notes]], list(job_ids))]
+    if notes.size == 0:
+        return ""
+    if case.setting is not None and case.setting.resources and case.setting.passing:
+        return "they fitted where the entries in front of them did not, or were preferred by the scheduler's order"
+    by_crv = int(np.count_nonzero(e.is_kind("REORDER")[notes]))
+    if by_crv:
+        return f"{by_crv} times one was preferred because of its constraints"
+    own, first = (np.sort(e.field(name, notes))[notes.size // 2] for name in ("own_left", "first_left"))
+    order = order_of(case.result)
+    if order == "lrtf":
+        return f"their jobs had fewer tasks left (in the median {own:,}; the first in the queue {first:,})"
+    less = "their tasks took less" if order == "sjf" else "their jobs had less work left"
+    return f"{less} (in the median {number(own / NS)} s; the first in the queue {number(first / NS)} s)"
+
+
 def _belief(case: JobWait, rows: Sequence[dict[str, Any]]) -> Iterator[str]:
     """Yield sentences about what was known when the node was chosen."""
-    row, e, node = case.entering, case.events, case.step.actor
+    row, e, node = case.entering, case.events, case.link.actor
     if row == NONE and (e.is_kind("LOST") & (e.time_ns == case.begin_ns)).any():
         yield f"Its probe had come to node {node} before: the wait began when the task came back to its scheduler."
         return
@@ -148,7 +118,7 @@ def _belief(case: JobWait, rows: Sequence[dict[str, Any]]) -> Iterator[str]:
         yield "It had run a task there before, and stayed in that queue for the next one (a sticky probe)."
         return
     kind = str(e.kind[row])
-    if kind == "MOVE" or e.sender[row] < case.result.summary["nodes"]:
+    if kind == "MOVE" or e.sender[row] < case.chain.num_nodes:
         victim = e.value("from_node", row) if kind == "MOVE" else int(e.sender[row])
         yield f"Node {node} had nothing to run when it took it from the queue of node {victim}."
         return
@@ -173,11 +143,10 @@ def _turn_among_probes(case: JobWait) -> Iterator[str]:
     """Yield a sentence about how many nodes asked for a task of the job before this one did."""
     e = case.events
     asked = e.is_kind("REQUEST") & (e.left_ns < case.end_ns)
-    sent = e.is_kind("PROBE") & (e.sender >= case.result.summary["nodes"]) & (e.time_ns <= case.end_ns)
-    probes = int(np.count_nonzero(sent)) - int(
-        np.count_nonzero(e.is_kind("REJECTED") & (e.left_ns <= case.end_ns))
-    )
-    if case.step.kind == "REQUEST" and probes > 1:
+    sent = e.is_kind("PROBE") & (e.sender >= case.chain.num_nodes) & (e.time_ns <= case.end_ns)
+    refused = e.is_kind("REJECTED") & (e.left_ns <= case.end_ns)
+    probes = int(np.count_nonzero(sent)) - int(np.count_nonzero(refused))
+    if case.link.kind == "REQUEST" and probes > 1:
         before = np.unique(e.sender[asked]).size
         yield (
             f"Of its {probes:,} probes that nodes did not refuse, {f'{before:,}' if before else 'none'} had their turn "
@@ -187,7 +156,7 @@ def _turn_among_probes(case: JobWait) -> Iterator[str]:
 
 def _expected(case: JobWait, rows: Sequence[dict[str, Any]], expected_ns: int, queued: str) -> Iterator[str]:
     """Yield sentences about the wait by which a scheduler chose the node."""
-    waited_s, expected_s = (case.end_ns - case.begin_ns) / NS, expected_ns / NS
+    waited_s, expected_s = case.length_ns / NS, expected_ns / NS
     parameters = parameters_of(case.result)
     considered = "that it considered"
     if case.scheduler is not None and case.scheduler.considers:
@@ -196,59 +165,63 @@ def _expected(case: JobWait, rows: Sequence[dict[str, Any]], expected_ns: int, q
     fit = parameters.get("fit", "least-work")
     if fit != "least-work" and not case.is_drawn:
         yield (
-            f"Its scheduler chose node {case.step.actor} by {fit} fit of the nodes {considered} and knew to have room, "
+            f"Its scheduler chose node {case.link.actor} by {fit} fit of the nodes {considered} and knew to have room, "
             "or, if it knew of none, because it expected the least wait there; "
             f"{queued}. The wait was {number(waited_s)} s."
         )
         return
     chose = (
-        f"Its scheduler chose node {case.step.actor} because it expected the least wait there of the nodes "
+        f"Its scheduler chose node {case.link.actor} because it expected the least wait there of the nodes "
         f"{considered}, {number(expected_s)} s; {queued}"
     )
     if abs(waited_s - expected_s) <= SOON * max(waited_s, expected_s):
         yield f"{chose}. The wait was about as long: it expected no shorter wait at the other nodes."
         return
     e = case.events
-    is_served_first = e.is_kind("BYPASS", "REORDER") & (e.receiver == case.step.actor)
+    is_served_first = e.is_kind("BYPASS", "REORDER") & (e.receiver == case.link.actor)
     passed = bool((is_served_first & (e.time_ns == case.end_ns)).any())
     why = ", as the node served it before others that had come earlier" if passed else ""
     yield f"{chose}. The wait was {number(waited_s)} s{why}."
-    if waited_s < expected_s:
-        return
-    if (
-        case.holds_resources
-    ):  # the tasks below ran at the same time, so that their times do not add up to a wait
-        return
-    unknown = math.fsum(row["s"] for row in rows if _is_unknown(case, row))
-    if unknown > SOON * (waited_s - expected_s):
+    # Where tasks hold resources, they ran at the same time, so that their times do not add up to a wait.
+    if waited_s >= expected_s and not case.holds_resources:
+        yield from _not_expected(case, rows, SOON * (waited_s - expected_s))
+
+
+def _not_expected(case: JobWait, rows: Sequence[dict[str, Any]], least_s: float) -> Iterator[str]:
+    """Yield what a scheduler did not expect of the tasks that held the slot, if it is more than some seconds."""
+    jobs = [int(np.flatnonzero(case.ids == row["job"])[0]) for row in rows]
+    is_unknown = [_is_unknown(case, job) for job in jobs]
+    unknown = math.fsum(row["s"] for row, no_message in zip(rows, is_unknown, strict=True) if no_message)
+    if unknown > least_s:
         yield (
             f"It counts the tasks that it has placed alone: {number(unknown)} s of the wait were tasks of other "
             "schedulers, about which it gets no message."
         )
-    long = [row for row in rows if row["turn"] != "came later" and not _is_unknown(case, row)]
-    over = math.fsum(max(row["s"] - _estimate_s(case, row), 0.0) for row in long)
-    is_exact = of_config(case.result, "estimates", "error", "none") == "none"
-    if is_exact and over > SOON * (waited_s - expected_s):
+    over = math.fsum(
+        max(row["s"] - _estimate_s(case, job, row["start_s"]), 0.0)
+        for row, job, no_message in zip(rows, jobs, is_unknown, strict=True)
+        if row["turn"] != "came later" and not no_message
+    )
+    if over > least_s and of_config(case.result, "estimates", "error", "none") == "none":
         yield (
             "It counts each task as the mean that the workload states of its job: those that ran there took "
             f"{number(over)} s more than that."
         )
 
 
-def _estimate_s(case: JobWait, row: dict[str, Any]) -> float:
+def _estimate_s(case: JobWait, job: int, start_s: float) -> float:
     """Return what was left of the estimate of a task (the mean of its job) when the wait began."""
-    at = int(np.flatnonzero(column(case.result.jobs, "job_id") == row["job"])[0])
-    ran_s = max(case.begin_ns / NS - (row["start_s"] + case.words.submit_ns / NS), 0.0)
-    return max(float(case.result.jobs["mean_task_s"][at].as_py()) - ran_s, 0.0)
+    ran_s = max(case.begin_ns / NS - (start_s + case.chain.submit_ns / NS), 0.0)
+    return max(float(case.result.jobs["mean_task_s"][job].as_py()) - ran_s, 0.0)
 
 
-def _is_unknown(case: JobWait, row: dict[str, Any]) -> bool:
-    """Return whether the job's scheduler gets no message about a task that held the slot."""
+def _is_unknown(case: JobWait, job: int) -> bool:
+    """Return whether the scheduler of the job that waits gets no message about the tasks of another."""
     if not case.is_drawn:
         return False
-    ids, e = column(case.result.jobs, "job_id"), case.record
-    sent = e.is_kind("PROBE", *BOUND, "TASK") & (e.sender >= case.result.summary["nodes"])
-    homes = [e.sender[sent & (e.job == at)] for at in (int(np.flatnonzero(ids == row["job"])[0]), case.job)]
+    e = case.record
+    sent = e.is_kind("PROBE", *BOUND, "TASK") & (e.sender >= case.chain.num_nodes)
+    homes = [e.sender[sent & (e.job == at)] for at in (job, case.job)]
     return all(home.size for home in homes) and homes[0][0] != homes[1][0]
 
 
@@ -256,13 +229,12 @@ def _drawn(case: JobWait, row: int, queued: str) -> Iterator[str]:
     """Yield sentences about a node that was drawn at random."""
     from actors.schedulers.jobs.eagle import LAST_ROUND
 
-    e, node, usable = case.events, case.step.actor, case.usable
+    e, node = case.events, case.link.actor
     of_round = e.value("round", row) if e.kind[row] == "PROBE" else 0
-    refused = [
-        step for step in case.steps[: case.first] if step.kind == "REJECTED" and step.cause == "network"
-    ]
-    of = "" if usable is None else f" of the {int(usable[0].sum()):,} that the job may use"
+    before = case.chain.links[: case.first]
+    refused = [link for link in before if link.kind == "REJECTED" and link.cause == "network"]
     if of_round == 0 and not refused:
+        of = "" if case.usable is None else f" of the {int(case.usable.sum()):,} that the job may use"
         yield f"Its scheduler drew node {node} at random{of}, and knew nothing of its queue: {queued}."
         return
     which = "nodes"
@@ -275,51 +247,45 @@ def _drawn(case: JobWait, row: int, queued: str) -> Iterator[str]:
     elif refused:
         which = "the nodes without long work, by the newest state that it had"
     if refused:
-        nodes = [case.words.actor(_sender_of(case, step)) for step in refused]
+        nodes = [case.chain.name(case.chain.sender_of(link)) for link in refused]
         yield f"{' and '.join(nodes[-2:])} had refused its probe, for long work.".capitalize()
     yield f"Its scheduler drew node {node} at random among {which}, and knew nothing of its queue: {queued}."
 
 
-def _sender_of(case: JobWait, step: Step) -> int:
-    e = case.events
-    found = np.flatnonzero((e.kind == step.kind) & (e.receiver == step.actor) & (e.time_ns == step.end_ns))
-    return int(e.sender[found[0]]) if found.size else NONE
-
-
-def _alternatives(facts: Mapping[str, Any]) -> Iterator[str]:
-    """Yield a sentence about the slots that were free when the node was chosen, and while the job waited."""
+def _alternatives(facts: Mapping[str, Any]) -> str:
+    """Return a sentence about the slots that were free when the node was chosen, and while the job waited."""
     if "usable_nodes" not in facts:
-        yield "The input of the run has changed, so that it is not known which nodes the job could have used."
-        return
+        return (
+            "The input of the run has changed, so that it is not known which nodes the job could have used."
+        )
     when = "When its node was chosen" if "node" in facts else "When it began to wait"
     down = f" ({facts['down_nodes']:,} of them down)" if facts["down_nodes"] else ""
     mean, of = facts["free_slots_mean"], f"{facts['usable_nodes']:,} nodes that it may use{down}"
     free = f"{mean:,.0f}" if mean >= 1 else "fewer than 1"
     meanwhile = f"while it waited, {free} of {facts['usable_slots']:,} slots were free on the mean"
     if facts["free_nodes"]:
-        yield f"{when}, {facts['free_nodes']:,} of the {of} had a free slot; {meanwhile}."
-    elif facts["first_free_s"] is not None and facts["first_free_s"] < facts["ended_s"]:
-        yield (
+        return f"{when}, {facts['free_nodes']:,} of the {of} had a free slot; {meanwhile}."
+    if facts["first_free_s"] is not None and facts["first_free_s"] < facts["ended_s"]:
+        return (
             f"{when}, none of the {of} had a free slot; node {facts['first_free_node']} had one first, "
             f"{number(facts['first_free_s'] - facts['chosen_s'])} s later; {meanwhile}."
         )
-    else:
-        yield f"{when}, none of the {of} had a free slot, nor did one of them have one before the wait ended."
+    return f"{when}, none of the {of} had a free slot, nor did one of them have one before the wait ended."
 
 
 def _other(case: JobWait) -> str:
     """Return a sentence about a wait that is not queueing."""
-    ran_ns = sum(step.end_ns - step.begin_ns for step in case.steps if step.cause == "work")
-    took_ns = max(case.steps[-1].end_ns - case.words.submit_ns, 1)
-    cause = case.step.cause
+    cause, links = case.link.cause, case.chain.links
     if cause == "network":
-        return f"It waited for no more than messages; its tasks ran {percent(ran_ns / took_ns)} of the time."
+        ran_ns = sum(link.end_ns - link.begin_ns for link in links if link.cause == "work")
+        share = percent(ran_ns / max(links[-1].end_ns, 1))
+        return f"It waited for no more than messages; its tasks ran {share} of the time."
     if cause == "failure":
         return (
             "What it had run was lost; its scheduler sends it to another node when it knows of the failure."
         )
     if cause == "preemption":
         return "What it had run was lost; its scheduler sends it to a node again."
-    if case.step.kind == "RETRY":
+    if case.link.kind == "RETRY":
         return "A parameter of the scheduler sets how long it waits before it probes again."
     return "Messages that had come before, and this decision, took that time, by the keys of `cost`."

@@ -10,7 +10,7 @@ import pytest
 import emu
 from actors.schedulers.registry import find_scheduler, scheduler_names
 from emu.explaining.event_record import Record
-from emu.families.jobs.causes import MEANINGS, chain_of
+from emu.families.jobs.chain import MEANINGS, Chain
 from emu.families.jobs.task_waits import sticky_jobs
 from tests.actors.dag_settings import mixed_dags
 from tests.emu.recorded_runs import NODES, recorded, settings_of_jobs
@@ -36,13 +36,13 @@ def test_causes_add_up_to_the_completion_time_of_every_job(name: str, setting: s
     seen, is_sticky = 0, sticky_jobs(result)
     for job, events in record.by_job():
         submit_ns = round(jobs["submit_s"][job] * NS)
-        steps = chain_of(events, NODES, submit_ns, handled, bool(is_sticky[job]))
-        assert steps[0].begin_ns == submit_ns
-        assert all(a.end_ns == b.begin_ns for a, b in pairwise(steps))
-        assert steps[-1].end_ns == round(jobs["finish_s"][job] * NS)
-        assert {step.cause for step in steps} <= set(MEANINGS)
-        assert all(step.actor >= 0 for step in steps), "what led to the end was not found"
-        assert steps[-1].cause == "work"
+        links = Chain(events, NODES, submit_ns, handled, bool(is_sticky[job])).links
+        assert links[0].begin_ns == 0
+        assert all(a.end_ns == b.begin_ns for a, b in pairwise(links))
+        assert submit_ns + links[-1].end_ns == round(jobs["finish_s"][job] * NS)
+        assert {link.cause for link in links} <= set(MEANINGS)
+        assert all(link.actor >= 0 for link in links), "what led to the end was not found"
+        assert links[-1].cause == "work"
         seen += 1
     assert seen == len(jobs["job_id"])
 

@@ -17,9 +17,9 @@ from clusters.cluster import build_cluster
 from emu.cli import main
 from emu.explaining.event_record import Record
 from emu.explaining.explanation import SCREEN, Explanation, Link, Wait
-from emu.families.jobs.causes import Step
-from emu.families.jobs.chain_text import longest_span
-from emu.families.jobs.slot_holders import NEVER, Free, Tasks, free_slots, lost_runs, tasks_of, with_outages
+from emu.explaining.spans import outages
+from emu.families.jobs.chain import longest_span
+from emu.families.jobs.holders import lost_runs, tasks_of
 from workloads.jobs import make_workload
 from workloads.requests import Requests
 
@@ -56,38 +56,18 @@ def test_give_backs_are_no_refusals() -> None:
 
 
 def test_trips_to_full_nodes_do_not_end_a_wait_at_a_scheduler() -> None:
-    steps = [
-        Step("queueing", 0, 5, 9, "PLACED", 1),
-        Step("network", 5, 6, 2, "PLACED", 1),
-        Step("network", 6, 7, 9, "REJECTED", 1),
-        Step("queueing", 7, 12, 9, "PLACED", 1),
-        Step("network", 12, 13, 3, "PLACED", 1),
-        Step("queueing", 13, 21, 3, "START", 1),
-        Step("work", 21, 99, 3, "TASK_END", 1),
+    links = [
+        Link(0, 5, "queueing", "", 9, "PLACED", 1),
+        Link(5, 6, "network", "", 2, "PLACED", 1),
+        Link(6, 7, "network", "", 9, "REJECTED", 1),
+        Link(7, 12, "queueing", "", 9, "PLACED", 1),
+        Link(12, 13, "network", "", 3, "PLACED", 1),
+        Link(13, 21, "queueing", "", 3, "START", 1),
+        Link(21, 99, "work", "", 3, "TASK_END", 1),
     ]
-    assert longest_span(steps, 9) == (0, 4)
-    assert longest_span(steps[5:], 9) == (0, 1)
-    assert longest_span(steps[6:], 9) is None
-
-
-@pytest.mark.parametrize(
-    ("slots", "at", "expected"),
-    [
-        (1, 0, Free(1, 0, 1)),  # node 1 has no task until 4
-        (1, 3, Free(0, 4, 0)),  # node 1 is free for 1 more, which is no longer than the gap
-        (1, 5, Free(1, 5, 0)),
-        (2, 0, Free(2, 0, 0)),
-    ],
-)
-def test_free_slots(slots: int, at: int, expected: Free) -> None:
-    """Node 0 runs from 0 to 4 and from 9 on; node 1 from 4 to 8 and, after a gap of 1, from 9 to 12."""
-    tasks = Tasks(*np.array([[0, 0, 1, 1], [0, 1, 2, 3], [0, 0, 1, 1], [0, 9, 4, 9], [4, NEVER, 8, 12]]))
-    assert free_slots(tasks, np.full(2, slots), np.ones(2, bool), at, 1) == expected
-
-
-def test_there_may_be_no_free_slot_ever() -> None:
-    tasks = Tasks(*(np.array([value]) for value in (0, 0, 0, 0, NEVER)))
-    assert free_slots(tasks, np.ones(1, np.int64), np.ones(1, bool), 5, 1) == Free(0, NEVER, -1)
+    assert longest_span(links, 9) == (0, 4)
+    assert longest_span(links[5:], 9) == (0, 1)
+    assert longest_span(links[6:], 9) is None
 
 
 def made(links: Sequence[Link], holders: int) -> Explanation:
@@ -224,10 +204,10 @@ def test_no_slot_is_held_twice_or_while_its_node_is_down() -> None:
     )
     run = emu.run("sparrow", workload, 5, seed=3, **failing, **KEPT)
     record = Record.of(run.events)
-    held = with_outages(tasks_of(run, record), record, np.ones(5, np.int64))
+    held = tasks_of(run, record).beside(outages(record, "FAIL", "REPAIR", record.receiver, 5))
     assert lost_runs(record).node.size > 20
     for node in range(5):
-        begins, ends = (np.sort(times[held.node == node]) for times in (held.start_ns, held.finish_ns))
+        begins, ends = (np.sort(times[held.node == node]) for times in (held.begin_ns, held.end_ns))
         assert np.all(begins[1:] >= ends[:-1])
 
 

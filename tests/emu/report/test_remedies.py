@@ -15,7 +15,7 @@ from clusters.cluster import build_cluster
 from emu.configuration.keys import BY_NAME
 from emu.explaining.causes_text import Causes
 from emu.explaining.event_record import Record
-from emu.families.jobs.finer_causes import finer_causes_of_all
+from emu.families.jobs.run_causes import finer_causes_of_all
 from emu.families.registry import families, find_family
 from emu.report.causes_sections import time_by_cause
 from emu.report.remedies import NOT_RECORDED, changes_of

@@ -14,9 +14,9 @@ import emu
 from clusters.cluster import build_cluster
 from emu.explaining.event_record import Record
 from emu.explaining.explain import with_events_of
-from emu.families.jobs.causes import chain_of
-from emu.families.jobs.slot_holders import runs_of, tasks_of
-from emu.families.jobs.waits_by_reason import HIGHER, TURN, waits_by_reason
+from emu.families.jobs.chain import Chain
+from emu.families.jobs.holders import runs_of, tasks_of
+from emu.families.jobs.run_causes import HIGHER, TURN, waits_by_reason
 from emu.results.result import Result
 from emu.results.text_tables import percent
 from emu.sweeps.sizing import size
@@ -112,28 +112,31 @@ def test_reasons_add_up_and_are_those_of_a_grid_of_moments(
     assert sorted(spans) == sorted(tuple(map(int, row)) for row in zip(*runs_of(record), strict=True))
     grid = Counter[str]()
     for job, events in record.by_job():
-        for step in chain_of(events, 6, round(of["submit_s"][job] * 1e9)):
-            if step.cause == "queueing" and step.actor < 6:
-                for reason in reasons_on_grid(of, spans, job, step, 60):
-                    grid[reason] += (step.end_ns - step.begin_ns) / 60 / 1e9
+        chain = Chain(events, 6, round(of["submit_s"][job] * 1e9))
+        for link in chain.links:
+            if link.cause == "queueing" and link.actor < 6:
+                for reason in reasons_on_grid(of, spans, job, link, chain.submit_ns, 60):
+                    grid[reason] += (link.end_ns - link.begin_ns) / 60 / 1e9
     for reason in ("cpu_cores", "memory_gib", HIGHER, TURN):
         assert found.reasons.get(reason, 0.0) == pytest.approx(grid[reason], rel=0.05, abs=5.0)
     assert grid[HIGHER] > 5
 
 
-def reasons_on_grid(of: dict[str, Any], spans: list[Any], job: int, step: Any, parts: int) -> list[str]:
+def reasons_on_grid(
+    of: dict[str, Any], spans: list[Any], job: int, link: Any, submit_ns: int, parts: int
+) -> list[str]:
     """The reason at the middle of each part of a wait at a node of the six; of two that lack, in turns."""
     found = []
     for part in range(parts):
-        now = step.begin_ns + (step.end_ns - step.begin_ns) * (2 * part + 1) // (2 * parts)
-        there = [row[0] for row in spans if row[2] == step.actor and row[3] <= now < row[4]]
+        now = submit_ns + link.begin_ns + (link.end_ns - link.begin_ns) * (2 * part + 1) // (2 * parts)
+        there = [row[0] for row in spans if row[2] == link.actor and row[3] <= now < row[4]]
         lower = [other for other in there if of["priority"][other] <= of["priority"][job]]
         short = []
         for which in (there, lower):
             lacks = []
             for name, sizes in (("cpu_cores", (4.0, 8.0)), ("memory_gib", (8.0, 24.0))):
                 used = sum(of[name][other] for other in which)
-                if sizes[step.actor % 2] - used < of[name][job] - 1e-9:
+                if sizes[link.actor % 2] - used < of[name][job] - 1e-9:
                     lacks.append(name)
             short.append(lacks)
         reason = short[0][part % len(short[0])] if short[0] else TURN
