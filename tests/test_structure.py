@@ -69,7 +69,8 @@ LAYERS: dict[str, tuple[tuple[str, ...], ...]] = {
             "emu.explaining.event_record",
         ),  # what explanations of all families have
         ("emu.explaining.spans",),
-        ("emu.explaining.explained_plan", "emu.explaining.causes_text"),
+        ("emu.explaining.explained_run",),
+        ("emu.explaining.causes",),
         ("emu.report",),
         ("emu.families.jobs", "emu.families.coflows"),
         ("emu.families.dags",),  # a job of stages has the figures of a job

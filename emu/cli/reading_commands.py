@@ -27,7 +27,7 @@ MOST_NUMBERS = 10_000_000
 
 def explain_run(options: Namespace) -> int:
     """Explain one job, beside the same of another run, or all jobs."""
-    from emu.explaining.causes_text import render_causes
+    from emu.explaining.causes import render_causes
     from emu.explaining.explain import causes, explain
     from emu.explaining.explanation import render_beside
 

@@ -15,20 +15,6 @@ from workloads.arrow import coded_labels, column
 IntArray = npt.NDArray[np.int64]
 BoolArray = npt.NDArray[np.bool_]
 NONE = -1
-FIELDS = (
-    "time_ns",
-    "sender",
-    "receiver",
-    "job",
-    "task",
-    "left_ns",
-    "queued",
-    "number",
-    "sent",
-    "b",
-    "c",
-    "d",
-)
 Handled = Callable[[int, int], int]
 """From a sender and the number of its message to when the event arrived during which it was sent, ns."""
 
@@ -75,7 +61,7 @@ class Record:
         """Return the record of a table with the columns of ``events.parquet``."""
         names, codes = coded_labels(events["kind"])
         fields = {}
-        for name in FIELDS:
+        for name in cls.__annotations__:
             values = events[name].combine_chunks()
             filled = values.fill_null(NONE) if values.null_count else values
             fields[name] = column(pa.table({name: filled}), name).astype(np.int64)

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pyarrow as pa
 
-from emu.explaining.causes_text import Causes, causes_table, has_costs, of_config, records_all
+from emu.explaining.causes import Causes, causes_table
 from emu.explaining.event_record import Record
-from emu.explaining.explained_plan import keep_plan, plan_to_run_again
+from emu.explaining.explained_run import has_costs, keep_plan, of_config, plan_to_run_again, records_all
 from emu.families.registry import family_of_summary
 from emu.results.result import Result, read_result
 from workloads.arrow import column, optional_column

@@ -6,6 +6,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from html import escape
+from itertools import chain
 from textwrap import wrap
 from typing import Any, NamedTuple
 
@@ -136,28 +137,24 @@ class Explanation:
     def __str__(self) -> str:
         return self.render()
 
-    def cause_rows(self) -> list[dict[str, Any]]:
-        """Return the causes as rows: cause, seconds, share of the completion time, meaning."""
-        return [
-            {"cause": name, "s": ns / NS, "share": ns / max(self.time_ns, 1), "is": self.meanings[name]}
-            for name, ns in self.causes.items()
-        ]
+    def _cause_rows(self) -> list[tuple[str, float, float, str]]:
+        """Return of each cause its name, seconds, share of the completion time, and meaning."""
+        took = max(self.time_ns, 1)
+        return [(name, ns / NS, ns / took, self.meanings[name]) for name, ns in self.causes.items()]
 
     def story(self) -> list[str]:
         """Return the sentences, and those about the longest wait."""
-        if self.longest is None:
+        wait, head = self.longest, self.wait_head()
+        if wait is None:
             return list(self.sentences)
-        return [*self.sentences, self.wait_head(), *self._first_holder(), *self.longest.reasons]
-
-    def _first_holder(self) -> list[str]:
-        assert self.longest is not None
-        if not self.longest.holders:
-            return []
-        first = self.longest.holders[0]
-        names = list(first)[: list(first).index("s")] if "s" in first else list(first)
-        held = f" ({number(first['s'])} s)" if "s" in first else ""
-        most = ", ".join(f"{name} {_text(first[name], name)}" for name in names)
-        return [f"{self.held_head()}, the most first: {most}{held}."]
+        held = []
+        if wait.holders:
+            first = wait.holders[0]
+            names = list(first)[: list(first).index("s")] if "s" in first else list(first)
+            most = ", ".join(f"{name} {_text(first[name], name)}" for name in names)
+            lasted = f" ({number(first['s'])} s)" if "s" in first else ""
+            held = [f"{self.held_head()}, the most first: {most}{lasted}."]
+        return [*self.sentences, head, *held, *wait.reasons]
 
     def holders(self, most: int | None = MOST_HOLDERS) -> list[dict[str, str]]:
         """Return the holders of what it waited for, as text by column: the first ones, and the sum of the rest."""
@@ -170,10 +167,8 @@ class Explanation:
             return ""
         link = self.longest.link
         share = percent((link.end_ns - link.begin_ns) / max(self.time_ns, 1))
-        begin = (
-            f"from {number(link.begin_ns / NS)} s after its arrival" if link.begin_ns else "from its arrival"
-        )
-        return f"The longest wait: {number(link.s)} s ({share}) {begin}: {link.what}."
+        since = f"{number(link.begin_ns / NS)} s after " if link.begin_ns else ""
+        return f"The longest wait: {number(link.s)} s ({share}) from {since}its arrival: {link.what}."
 
     def held_head(self) -> str:
         """Return what `holders` are, without a full stop; empty where there are none."""
@@ -185,42 +180,32 @@ class Explanation:
     def render(self, *, details: bool = False) -> str:
         """Return the explanation as text for a terminal: about a screen, or with `details` all of it."""
         if details:
-            lines = self._lines(None, None)
-            for title, table in self.tables.items():
-                lines += _table_lines(title, table)
-        else:
-            for most in FEWER:
-                lines = self._lines(*most)
-                if len(lines) <= SCREEN:
-                    break
+            tables = (_table_lines(title, table) for title, table in self.tables.items())
+            return "\n".join([*self._lines(None, None), *chain.from_iterable(tables)]) + "\n"
+        shown = (self._lines(*most) for most in FEWER)
+        lines = next((lines for lines in shown if len(lines) <= SCREEN), None) or self._lines(*FEWER[-1])
         return "\n".join(lines) + "\n"
 
     def _lines(self, holders: int | None, links: int | None) -> list[str]:
         """Return the explanation without its tables, with a number of holders and of links; None: all."""
         rows = [["where its time went", "s", "share", ""]]
         rows += [
-            [f"  {row['cause']}", number(row["s"]), percent(row["share"]), row["is"]]
-            for row in self.cause_rows()
-            if row["s"] or links is None
+            [f"  {cause}", number(s), percent(share), meaning]
+            for cause, s, share, meaning in self._cause_rows()
+            if s or links is None
         ]
-        lines = [self.title, "", *_broken(self.sentences)]
-        lines += ["", *align(rows, right_until=3)] if len(rows) > 1 else []  # what did not end has no time
-        return lines + self._chain_lines(links) + self._wait_lines(holders)
-
-    def _chain_lines(self, most: int | None) -> list[str]:
-        links = [link for link in self.chain if link.end_ns > link.begin_ns]
-        if not links:
-            return []
+        causes = ["", *align(rows, right_until=3)] if len(rows) > 1 else []  # what did not end has no time
         rows = [["since its arrival (s)", "for (s)", "cause", ""]]
-        for link in links if most is None else self._shown(links, most):
+        for link in self._links(links):
             mark = "  <- the longest wait" if self.longest is not None and link == self.longest.link else ""
-            begin = f"  {number(link.begin_ns / NS)}"
-            rows.append([begin, number(link.s), link.cause, link.what + mark])
-        return ["", *align(rows, right_until=2)]
+            rows.append([f"  {number(link.begin_ns / NS)}", number(link.s), link.cause, link.what + mark])
+        steps = ["", *align(rows, right_until=2)] if len(rows) > 1 else []
+        return [self.title, "", *_broken(self.sentences), *causes, *steps, *self._wait_lines(holders)]
 
-    def _shown(self, links: Sequence[Link], most: int = LONGEST_LINKS) -> list[Link]:
-        """Return the links of a chain that are shown: the longest ones, and always the longest wait."""
-        return _shortened(links, None if self.longest is None else self.longest.link, most)
+    def _links(self, most: int | None) -> list[Link]:
+        """Return the links of the chain that are shown, of a long one the longest ones, and always the longest wait."""
+        links = [link for link in self.chain if link.end_ns > link.begin_ns]
+        return links if most is None else _shortened(links, self.longest and self.longest.link, most)
 
     def _wait_lines(self, most: int | None) -> list[str]:
         if self.longest is None:
@@ -231,13 +216,16 @@ class Explanation:
 
     def brief(self) -> str:
         """Return the sentences and the longest wait as text."""
-        return (
-            "\n".join([self.title, "", *_broken(self.sentences), *self._wait_lines(MOST_HOLDERS // 2)]) + "\n"
-        )
+        lines = [self.title, "", *_broken(self.sentences), *self._wait_lines(MOST_HOLDERS // 2)]
+        return "\n".join(lines) + "\n"
 
     def as_dict(self) -> dict[str, Any]:
         """Return the explanation as plain values, for JSON."""
-        wait = self.longest
+        wait, longest = self.longest, None
+        if wait is not None:
+            (facts,) = _plain([wait.facts])
+            held = {"holders": _plain(wait.holders), "reasons": list(wait.reasons), "facts": facts}
+            longest = wait.link.row() | held
         return {
             "title": self.title,
             "arrival_s": self.arrival_ns / NS,
@@ -245,32 +233,23 @@ class Explanation:
             "causes_ns": dict(self.causes),
             "sentences": list(self.sentences),
             "chain": [link.row() for link in self.chain],
-            "longest_wait": None
-            if wait is None
-            else {
-                **wait.link.row(),
-                "holders": _plain(wait.holders),
-                "reasons": list(wait.reasons),
-                "facts": _plain([wait.facts])[0],
-            },
+            "longest_wait": longest,
             "tables": {title: _plain(table) for title, table in self.tables.items()},
         }
 
     def _repr_html_(self) -> str:
         """Return the explanation as HTML, for notebooks: what `render` shows."""
-        parts = [f"<h4>{escape(self.title)}</h4>", *(f"<p>{escape(text)}</p>" for text in self.sentences)]
         causes = [
-            {"cause": row["cause"], "s": number(row["s"]), "share": percent(row["share"]), "": row["is"]}
-            for row in self.cause_rows()
+            {"cause": cause, "s": number(s), "share": percent(share), "": meaning}
+            for cause, s, share, meaning in self._cause_rows()
         ]
-        links = self._shown([link for link in self.chain if link.end_ns > link.begin_ns])
-        chain = [
-            {"from (s)": row.begin_ns / NS, "for (s)": row.s, "cause": row.cause, "": row.what}
-            for row in links
+        steps = [
+            {"from (s)": link.begin_ns / NS, "for (s)": link.s, "cause": link.cause, "": link.what}
+            for link in self._links(LONGEST_LINKS)
         ]
-        for title, table in {"Where its time went": causes, "From its arrival to its end": chain}.items():
-            if table:
-                parts.append(f"<p><b>{title}</b></p>{_html(table)}")
+        parts = [f"<h4>{escape(self.title)}</h4>", *(f"<p>{escape(text)}</p>" for text in self.sentences)]
+        for title, table in (("Where its time went", causes), ("From its arrival to its end", steps)):
+            parts += [f"<p><b>{title}</b></p>{_html(table)}"] if table else []
         if self.longest is not None:
             parts.append(f"<p><b>{escape(self.wait_head())}</b></p>")
             parts.append(_html(held) if (held := self.holders()) else "")
@@ -347,12 +326,12 @@ def _table_lines(title: str, table: Sequence[Row]) -> list[str]:
 
 def _plain(table: Sequence[Row]) -> list[dict[str, Any]]:
     """Return rows of plain values, None for what is not finite."""
-    return [{name: _value(cell) for name, cell in row.items()} for row in table]
 
+    def plain(cell: Any) -> Any:
+        value = cell.item() if hasattr(cell, "item") else cell
+        return None if isinstance(value, float) and not math.isfinite(value) else value
 
-def _value(cell: Any) -> Any:
-    plain = cell.item() if hasattr(cell, "item") else cell
-    return None if isinstance(plain, float) and not math.isfinite(plain) else plain
+    return [{name: plain(cell) for name, cell in row.items()} for row in table]
 
 
 def _text(value: Any, name: str) -> str:
@@ -372,15 +351,17 @@ def _html(table: Sequence[Row]) -> str:
 
 def render_beside(first: Explanation, second: Explanation, *, details: bool = False) -> str:
     """Return two explanations of the same job: the causes in one table, then each explanation."""
-    rows = [["where its time went", "1 (s)", "2 (s)", "difference (s)"]]
-    for name in dict.fromkeys((*first.causes, *second.causes)):
-        left, right = first.causes.get(name, 0) / NS, second.causes.get(name, 0) / NS
-        if left or right or details:
-            rows.append([f"  {name}", number(left), number(right), number(right - left)])
     both = (first, second)
+    times = {
+        f"  {name}": tuple(one.causes.get(name, 0) for one in both)
+        for name in {**first.causes, **second.causes}
+    }
+    shown = {name: ns for name, ns in times.items() if any(ns) or details}
     if all(one.time_ns >= 0 for one in both):
-        left, right = (one.time_ns / NS for one in both)
-        rows.append(["  completion time", number(left), number(right), number(right - left)])
+        shown["  completion time"] = (first.time_ns, second.time_ns)
+    rows = [["where its time went", "1 (s)", "2 (s)", "difference (s)"]]
+    for name, (left, right) in shown.items():
+        rows.append([name, *map(number, (left / NS, right / NS, right / NS - left / NS))])
     lives = (
         f"{i}: {one.render(details=True) if details else one.brief()}" for i, one in enumerate(both, start=1)
     )

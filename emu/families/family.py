@@ -12,7 +12,7 @@ one object of it: ``family[Loading].load(…)``. A group that a family does not 
 `emu.results.result.Summarising`      tables and summary of a run
 `emu.results.comparison.Comparing`    several schedulers, as numbers and as text
 `emu.report.plots.Drawing`            figures and pages
-`emu.explaining.causes_text.Causes`   why something took as long as it did
+`emu.explaining.causes.Causes`        why something took as long as it did
 `emu.sweeps.targets.Sizing`           `emu size`
 ====================================  =================================================
 """

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
-from emu.explaining.causes_text import Causes, cause_means, causes_table, has_costs, records_all
+from emu.explaining.causes import Causes, Means, cause_means, causes_table, mean_cells
 from emu.explaining.event_record import Record
+from emu.explaining.explained_run import has_costs, records_all
 from emu.families.family import Family
 from emu.families.registry import family_of_summary
 from emu.report.page import fill, section, sentence, table_of
@@ -37,7 +38,7 @@ EXPLAINED = (
 )
 
 
-TimeByCause = Mapping[str, Sequence[tuple[str, int, dict[str, float]]]]
+TimeByCause = Mapping[str, Sequence[tuple[str, int, Means]]]
 """By group of jobs, or coflows: scheduler, their number, and mean seconds of their completion time by cause."""
 
 
@@ -60,7 +61,7 @@ def _with_parts(run: Result) -> Result:
 
 def time_by_cause(results: Runs, tables: Mapping[str, pa.Table] | None = None) -> TimeByCause:
     """Return the causes of the completion time of each group of jobs, of first seeds; nothing without all events."""
-    found: dict[str, list[tuple[str, int, dict[str, float]]]] = {}
+    found: dict[str, list[tuple[str, int, Means]]] = {}
     for name, table in (causes_tables(results) if tables is None else tables).items():
         for group, count, means in cause_means(results[name][0], table):
             found.setdefault(group, []).append((name, count, means))
@@ -74,9 +75,7 @@ def causes_section(found: TimeByCause, family: Family, several: bool = False) ->
     rows = []
     for group, of_group in found.items():  # schedulers stand below each other
         for name, count, means in of_group:
-            total = sum(means.values())
-            shares = (f"{number(means[c])} ({percent(means[c] / total) if total else '-'})" for c in causes)
-            rows.append([name, group, f"{count:,}", number(total), *shares])
+            rows.append([name, group, *mean_cells(count, means, causes)])
     head = ["scheduler", "of", family.heads, "mean (s)", *causes]
     words = EXPLAINED.format(one=family.one, part=family.part) + " Of the first seed alone." * several
     return [section("Where the time went", words, head, rows)] if rows else []

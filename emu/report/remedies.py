@@ -9,7 +9,8 @@ from actors.causes import Remedy
 from actors.schedulers.registry import built_in_schedulers
 from emu.configuration.config import flatten
 from emu.configuration.keys import BY_NAME
-from emu.explaining.causes_text import Causes, parameters_of, scheduler_of
+from emu.explaining.causes import Causes
+from emu.explaining.explained_run import parameters_of, scheduler_of
 from emu.families.family import Family
 from emu.report.answer import group_title
 from emu.report.causes_sections import TimeByCause

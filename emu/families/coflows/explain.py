@@ -17,8 +17,8 @@ from typing import Any
 
 import numpy as np
 
-from emu.explaining.causes_text import title_of
 from emu.explaining.event_record import Handled, IntArray, Record
+from emu.explaining.explained_run import title_of
 from emu.explaining.explanation import NS, Explanation, Link, Wait, counted, longest_wait
 from emu.families.coflows.wait_reasons import RATES, Flows, LastFlow, wait_of
 from emu.results.result import Result

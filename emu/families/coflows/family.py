@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from actors.causes import Remedy
 from emu.configuration.loading import Loading
-from emu.explaining.causes_text import Causes
+from emu.explaining.causes import Causes
 from emu.families.coflows.columns import TABLES
 from emu.families.coflows.comparison import compare_coflows
 from emu.families.coflows.explain import causes_of_all, explain_coflow

@@ -9,8 +9,8 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from emu.explaining.causes_text import of_config, rule_of
 from emu.explaining.event_record import BoolArray, IntArray, Record
+from emu.explaining.explained_run import of_config, rule_of
 from emu.explaining.explanation import NS, Link, Wait, counted
 from emu.explaining.spans import covered_ns, merged, overlap_ns, whole
 from emu.results.metrics import Float64Array

@@ -7,11 +7,12 @@ from typing import Any
 
 import numpy as np
 
-from emu.explaining.causes_text import sum_by_cause, title_of
+from emu.explaining.causes import sum_by_cause
 from emu.explaining.event_record import NONE, Handled, Record
+from emu.explaining.explained_run import title_of
 from emu.explaining.explanation import NS, Explanation, Link, Row, Wait, counted, longest_wait
 from emu.families.dags.chain import JobTasks, lacked_input, links_of, was_sent_back
-from emu.families.dags.fetch_reasons import fetch_of, most_users
+from emu.families.dags.fetches import fetch_of, most_users
 from emu.families.dags.wait_reasons import wait_of
 from emu.families.jobs.chain import meanings_of
 from emu.families.jobs.explain import evictions_of

@@ -6,7 +6,7 @@ from typing import Any
 
 from actors.causes import Remedy
 from emu.configuration.loading import Loading
-from emu.explaining.causes_text import Causes
+from emu.explaining.causes import Causes
 from emu.families.dags.columns import TABLES
 from emu.families.dags.comparison import compare_dags
 from emu.families.dags.explain import causes_of_all, explain_dag

@@ -9,7 +9,7 @@ import numpy as np
 
 from actors.resources import UNIT
 from emu.explaining.event_record import NONE, BoolArray, IntArray, Record
-from emu.explaining.explained_plan import plan_of
+from emu.explaining.explained_run import plan_of
 from emu.explaining.explanation import NS, Link, Wait, counted
 from emu.explaining.spans import Held, covered_ns, free_during, outages, until_ns, whole
 from emu.families.dags.fetches import sent_of

@@ -16,7 +16,7 @@ import numpy.typing as npt
 
 from clusters.cluster import Cluster
 from clusters.schema import find_attribute
-from emu.explaining.explained_plan import plan_to_run_again
+from emu.explaining.explained_run import plan_to_run_again
 from emu.families.result_checks import SLACK_S
 from emu.results.result import Result
 from workloads.constraints import PLACEMENT, Constraint, ConstraintSet, constraint_sets, set_of_job, set_text

@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from emu.explaining.causes_text import parameters_of, sum_by_cause, title_of
+from emu.explaining.causes import sum_by_cause
 from emu.explaining.event_record import NONE, Handled, Record
-from emu.explaining.explained_plan import plan_of
+from emu.explaining.explained_run import parameters_of, plan_of, title_of
 from emu.explaining.explanation import NS, Explanation, counted
 from emu.explaining.spans import NEVER
 from emu.families.jobs.chain import Chain, longest_span, meanings_of

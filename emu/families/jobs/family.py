@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from emu.configuration.loading import Loading
-from emu.explaining.causes_text import Causes
+from emu.explaining.causes import Causes
 from emu.families.family import Family, Figures
 from emu.families.jobs.columns import TABLES
 from emu.families.jobs.comparison import compare_jobs, render_further, render_rows

@@ -11,9 +11,8 @@ import numpy as np
 from actors.resources import UNIT
 from clusters.capacity import needs_of
 from clusters.matching import match, nodes_of
-from emu.explaining.causes_text import scheduler_of
 from emu.explaining.event_record import NONE, BoolArray, IntArray, Record
-from emu.explaining.explained_plan import plan_of
+from emu.explaining.explained_run import plan_of, scheduler_of
 from emu.explaining.explanation import NS, Link
 from emu.explaining.spans import NEVER, Free, Held, free_during, outages
 from emu.families.jobs.chain import ENTERS, Chain

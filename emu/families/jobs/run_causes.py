@@ -24,9 +24,9 @@ from actors.causes import (
 )
 from clusters.feasibility import gangs_of
 from emu.columns import equals_text
-from emu.explaining.causes_text import has_costs, sum_by_cause
+from emu.explaining.causes import sum_by_cause
 from emu.explaining.event_record import NONE, BoolArray, Handled, IntArray, Record
-from emu.explaining.explained_plan import plan_of
+from emu.explaining.explained_run import has_costs, plan_of
 from emu.explaining.explanation import NS, Link
 from emu.explaining.spans import Held
 from emu.families.jobs.chain import Chain, meanings_of

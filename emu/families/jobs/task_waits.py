@@ -16,8 +16,8 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from emu.columns import equals_text, make_table, null_unless
-from emu.explaining.causes_text import parameters_of
 from emu.explaining.event_record import NONE, BoolArray, IntArray, Record
+from emu.explaining.explained_run import parameters_of
 from emu.explaining.spans import Held
 from emu.families.jobs.columns import FURTHER_TASKS, TASKS
 from emu.results.slot_numbers import slot_numbers

@@ -1,26 +1,36 @@
-"""Why a job waited, in sentences: what ran on its node, what its scheduler knew when it chose it, what was free."""
+"""Why a job waited, in sentences: who ran meanwhile, what its scheduler knew, whose turn it was, what was free.
+
+What was free is read off the table of tasks. A task holds what it needs from its start to its end; a probe stands for
+the most that one task of its job needs, and while a node asks for a task it holds that, which the table does not show.
+Schedulers that keep account of nodes' room themselves count so much for each task.
+"""
 
 from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
-from emu.explaining.causes_text import of_config, parameters_of
-from emu.explaining.event_record import NONE
+from actors.resources import UNIT
+from actors.tenants import given_to
+from clusters.feasibility import gangs_of
+from emu.explaining.event_record import NONE, BoolArray, IntArray
+from emu.explaining.explained_run import of_config, parameters_of
 from emu.explaining.explanation import NS, Link, Wait, counted
-from emu.families.jobs.job_wait import SAME_JOB, JobWait, facts_of, held_anywhere, held_here
-from emu.families.jobs.room_reasons import elsewhere, lack_among_nodes, room_at_node
-from emu.families.jobs.scheduler_wait import at_scheduler
+from emu.families.jobs.job_wait import SAME_JOB, JobWait, Resources, facts_of, held_anywhere, held_here
 from emu.families.jobs.task_waits import BOUND
 from emu.results.result import Result
 from emu.results.text_tables import number, percent
+from workloads.arrow import column, optional_column
+from workloads.requests import NO_GANG
 
 SOON = 0.1
 """Share by which a wait may differ from the expected one and still count as expected."""
+LITTLE = 0.01
+"""Share of a wait below which a reason is left out."""
 
 
 def order_of(result: Result) -> str:
@@ -36,13 +46,13 @@ def wait_of(case: JobWait, link: Link) -> Wait:
     if not (case.is_at_node or case.is_at_scheduler):
         return Wait(link, (), [_other(case)])
     room, facts = case.resources, facts_of(case)
-    other = _alternatives(facts) if room is None else elsewhere(room, facts)
+    other = _alternatives(facts) if room is None else _elsewhere(room, facts)
     if case.is_at_node:
         rows = held_here(case)
-        lack = [] if room is None else room_at_node(room)
+        lack = [] if room is None else _room_at_node(room)
         return Wait(link, rows, [*lack, *_ahead(case, rows), *_belief(case, rows), other], facts)
-    needs = [] if room is None else lack_among_nodes(room)
-    return Wait(link, held_anywhere(case), [*needs, *at_scheduler(case), other], facts)
+    needs = [] if room is None else _lack_among_nodes(room)
+    return Wait(link, held_anywhere(case), [*needs, *_at_scheduler(case), other], facts)
 
 
 def _ahead(case: JobWait, rows: Sequence[dict[str, Any]]) -> Iterator[str]:
@@ -289,3 +299,286 @@ def _other(case: JobWait) -> str:
     if case.link.kind == "RETRY":
         return "A parameter of the scheduler sets how long it waits before it probes again."
     return "Messages that had come before, and this decision, took that time, by the keys of `cost`."
+
+
+def _at_scheduler(case: JobWait) -> Iterator[str]:
+    """Yield sentences about a wait at a scheduler."""
+    trips = sum(link.kind == "RETURNED" for link in case.chain.links[case.first : case.end])
+    if trips:
+        yield f"{counted(trips, 'time')} it was sent to a node in that time, which had no room."
+    if case.evicted_for != NONE:
+        yield f"Its room went to job {int(case.ids[case.evicted_for])}, for which it was evicted."
+    how = "" if case.scheduler is None else case.scheduler.waits
+    if how == "reports":
+        yield from _without_room(case)
+    if case.setting is not None and how == "gangs":
+        yield from _in_turn(case)
+    if case.setting is not None and how == "queue":
+        yield from _in_queue(case, case.setting.parameters["order"] != "arrival")
+
+
+def _without_room(case: JobWait) -> Iterator[str]:
+    """Yield sentences about a wait at a scheduler that knows nodes by their reports."""
+    turn = ""
+    if case.setting is not None and case.setting.parameters["backlog_order"] != "arrival":
+        turn = ", or tasks of other tenants or of earlier jobs had their turn before it"
+    yield f"By the reports that it had, its scheduler saw no node with room in its queue{turn}."
+    if case.setting is None:
+        return
+    schedulers = case.setting.parameters["schedulers"]
+    there = np.arange(case.ids.size) % schedulers == case.job % schedulers
+    higher = np.flatnonzero(_waiting(case) & there & (case.priority > case.priority[case.job]))
+    if higher.size:
+        first = int(case.ids[higher[0]])
+        yield f"{counted(higher.size, 'job')} of higher priority waited there too (the first: job {first})."
+    yield from _ceiling(case, f", an equal part at each of {schedulers} schedulers" if schedulers > 1 else "")
+
+
+def _jobs_of(case: JobWait, tasks: BoolArray) -> BoolArray:
+    """Return [J] whether a job has one of some tasks."""
+    found: BoolArray = np.isin(np.arange(case.ids.size), case.tasks.job[tasks])
+    return found
+
+
+def _waiting(case: JobWait) -> BoolArray:
+    """Return [J] whether a job had come when the wait began, and tasks of it waited then."""
+    has_come = column(case.result.jobs, "submit_s") * NS <= case.begin_ns
+    return _jobs_of(case, case.tasks.begin_ns > case.begin_ns) & has_come
+
+
+def _ceiling(case: JobWait, how: str = "") -> Iterator[str]:
+    """Yield a sentence about the ceiling of the job's tenant, if it has one."""
+    assert case.setting is not None
+    tenant = case.result.jobs["tenant"].to_pylist()
+    ceilings = given_to(case.setting.parameters["ceilings"], tenant, "ceilings")
+    if tenant[case.job] in ceilings:
+        yield f"Its tenant may hold {ceilings[tenant[case.job]]:.4g} of the cluster at most{how}."
+
+
+def _in_queue(case: JobWait, by_tenant: bool) -> Iterator[str]:
+    """Yield sentences about jobs before a job in its queue whose tasks waited too, and about its tenant's ceiling."""
+    jobs, job = case.result.jobs, case.job
+    before = case.priority >= case.priority[job]
+    before[job:] &= case.priority[job:] > case.priority[job]
+    tenant = jobs["tenant"].to_pylist()
+    if by_tenant:
+        before &= np.array([of == tenant[job] for of in tenant])
+    ahead = np.flatnonzero(before & _waiting(case))
+    whose = "" if not by_tenant else f" of tenant {tenant[job]}" if tenant[job] else " of jobs without tenant"
+    if ahead.size:
+        first = ahead[np.lexsort((ahead, -case.priority[ahead]))[0]]
+        yield (
+            f"In the queue{whose} {counted(ahead.size, 'job')} stood before it (the first: job "
+            f"{int(case.ids[first])}), which none of that queue passes."
+        )
+    is_above = case.priority > case.priority[job]
+    came_later = column(jobs, "submit_s") * NS > case.begin_ns
+    above = is_above & came_later & (column(jobs, "start_s") * NS < case.end_ns)
+    if count := int(np.count_nonzero(above)):
+        yield f"{counted(count, 'job')} of higher priority came later and started before it."
+    if by_tenant:
+        yield from _ceiling(case)
+
+
+def _gangs(case: JobWait) -> IntArray:
+    """Return [J] on how many nodes each gang starts, as `gangs_of`."""
+    assert case.setting is not None
+    return gangs_of(case.setting.workload, case.setting.parameters["gangs"])
+
+
+def _in_turn(case: JobWait) -> Iterator[str]:
+    """Yield sentences about a wait at a scheduler of gangs: what the job needed, and which jobs had their turn."""
+    assert case.setting is not None
+    jobs, job, tasks = case.result.jobs, case.job, case.tasks
+    if _gangs(case)[job] != NO_GANG:
+        yield _start_at_once(case)
+    # One that was evicted has started before: jobs before and behind it are those that start after this wait began.
+    is_first = case.evicted_for == NONE
+    submit_s, start_s = column(jobs, "submit_s"), column(jobs, "start_s")
+    ahead = np.flatnonzero(start_s[:job] > submit_s[job] if is_first else _waiting(case)[:job])
+    if ahead.size:
+        wide = int(column(jobs, "num_tasks")[ahead[0]])
+        yield (
+            f"{counted(ahead.size, 'job')} that had come earlier waited then; the first of them, job "
+            f"{int(case.ids[ahead[0]])}, has {counted(wide, 'task')}."
+        )
+    within = _jobs_of(case, (tasks.begin_ns >= case.begin_ns) & (tasks.begin_ns < case.end_ns))
+    passed = (start_s < start_s[job] if is_first else within)[job + 1 :]
+    count = int(np.count_nonzero(passed))
+    above = int(np.count_nonzero(passed & (case.priority[job + 1 :] > case.priority[job])))
+    why = f", {'as it has' if count == 1 else f'{above:,} of them with'} a higher priority" if above else ""
+    when = "before it" if is_first else "in that time"
+    yield f"{counted(count, 'job') if count else 'No job'} that came later started {when}{why}."
+    if case.setting.parameters.get("order", "arrival") != "arrival":
+        yield "The turn is that of the tenant with the smallest share over its weight, or guarantee."
+        yield from _ceiling(case)
+
+
+def _start_at_once(case: JobWait) -> str:
+    """Return a sentence about the room for a gang; after an eviction that is on its way to another job."""
+    assert case.setting is not None
+    tasks = int(column(case.result.jobs, "num_tasks")[case.job])
+    if case.evicted_for != NONE:
+        return f"Its {counted(tasks, 'task')} start at once."
+    if case.resources is not None:
+        return _room_for_gang(case.resources, tasks, int(_gangs(case)[case.job]))
+    idle = max(case.setting.cluster.total_slots - case.tasks.at(case.begin_ns).size, 0)
+    there = f"{counted(idle, 'slot')} {'was' if idle == 1 else 'were'} idle"
+    return f"Its {counted(tasks, 'task')} start at once; {there} when it began to wait."
+
+
+def _needs_text(r: Resources, amounts: IntArray) -> str:
+    """Return amounts of the resources that a job needs as text."""
+    parts = zip(r.names, amounts, r.needs, strict=True)
+    return ", ".join(f"{name} {number(float(v / UNIT))}" for name, v, n in parts if n) or "nothing"
+
+
+def _asked(r: Resources, free: IntArray, lacking: Iterable[int]) -> str:
+    """Return of each resource that lacks how much is asked, and how much is free."""
+    return " and ".join(
+        f"{r.names[i]}: {number(float(r.needs[i] / UNIT))} asked, {number(max(float(free[i] / UNIT), 0.0))} free"
+        for i in lacking
+    )
+
+
+def _room_at_node(r: Resources) -> Iterator[str]:
+    """Yield why a job had no room, or no turn, at its node."""
+    yield from _lack_at_node(r)
+    yield from _turn(r)
+    yield from _blocked_by_front(r)
+    yield from _held_by_lower(r)
+
+
+def _lack_at_node(r: Resources) -> Iterator[str]:
+    """Yield what a job that waited at a node needs, and for how long less was free there."""
+    without = float(r.free.lasted @ r.lacks.any(axis=1)) / r.case.length_ns
+    order = np.argsort(-r.lacking, kind="stable").tolist()
+    lacked = [f"{r.names[i]} for {percent(r.lacking[i])}" for i in order if r.lacking[i] > 0]
+    needs, node = _needs_text(r, r.needs), r.case.link.actor
+    text = f"It needs {needs}. Node {node} had less free than that for {percent(without)} of the wait"
+    yield text + (f": too little was free of {', '.join(lacked)}." if lacked else ".")
+
+
+def _turn(r: Resources) -> Iterator[str]:
+    """Yield what was free when no other task started before it any more."""
+    case = r.case
+    starts = case.tasks.begin_ns[r.here]
+    turn_ns = int(starts[(starts >= case.begin_ns) & (starts < case.end_ns)].max(initial=case.begin_ns))
+    last = case.end_ns - turn_ns
+    if last < LITTLE / 100 * case.length_ns:
+        return
+    at = int(np.searchsorted(r.free.begin_ns, turn_ns, "right")) - 1
+    if (lacking := np.flatnonzero(r.lacks[at])).size:
+        yield (
+            f"In the last {number(last / NS)} s of the wait no other task started there: it waited for "
+            f"{_asked(r, r.free.amount[at], lacking.tolist())} on node {case.link.actor} when that began."
+        )
+
+
+def _blocked_by_front(r: Resources) -> Iterator[str]:
+    """Yield for how long the node had room for the job, and the entry in front of it needed more than was free.
+
+    The entry in front is the first to start of the tasks that waited there then.
+    """
+    case, tasks, free = r.case, r.case.tasks, r.free
+    assert case.result.tasks is not None
+    assert case.setting is not None
+    if "enqueued_s" not in case.result.tasks.column_names:
+        return
+    enqueued_ns = optional_column(case.result.tasks, "enqueued_s")[tasks.task] * NS
+    later = r.here[tasks.begin_ns[r.here] > case.begin_ns]
+    if np.isnan(enqueued_ns[later]).any():  # of jobs whose events are not recorded
+        return
+    blocked: dict[int, int] = {}  # by task, a row of `tasks`
+    for k in np.flatnonzero(~r.lacks.any(axis=1)).tolist():
+        following = later[np.searchsorted(tasks.begin_ns[later], free.end_ns[k]) :]
+        waiting = following[enqueued_ns[following] <= free.begin_ns[k]]
+        if waiting.size and (free.amount[k] < r.room.demand[waiting[0]]).any():
+            blocked[int(waiting[0])] = blocked.get(int(waiting[0]), 0) + int(free.lasted[k])
+    total = sum(blocked.values())
+    if total < LITTLE * case.length_ns:
+        return
+    most = max(blocked, key=lambda row: blocked[row])
+    whose = f"{'' if len(blocked) == 1 else 'above all '}a task of job {case.ids[tasks.job[most]]}"
+    bound = f"resources.passing={number(case.setting.passing)}"
+    passes = case.setting.passing > 0
+    rule = f"{bound} bounds what may pass it" if passes else f"nothing passes such an entry ({bound})"
+    yield (
+        f"For {number(total / NS)} s the node had room for it, and of what waited there the entry that went first "
+        f"needed more than was free ({whose}, {_needs_text(r, r.room.demand[most])}): {rule}."
+    )
+
+
+def _held_by_lower(r: Resources) -> Iterator[str]:
+    """Yield for how long a job would have had room at its node without tasks of lower priority, if none is evicted."""
+    case = r.case
+    assert case.setting is not None
+    if case.setting.preemption is not None or not case.setting.scheduler.preempts:
+        return
+    is_lower = case.priority[case.tasks.job[r.here]] < case.priority[case.job]
+    free = r.room.during(case.link.actor, case.begin_ns, case.end_ns, r.here, is_lower)
+    lacks, without = (some.any(axis=1) for some in np.split(free.amount < np.tile(r.needs, 2), 2, axis=1))
+    held_ns = float(free.lasted @ (lacks & ~without))
+    if held_ns >= LITTLE * case.length_ns:
+        yield (
+            f"For {number(held_ns / NS)} s it would have had room without tasks of lower priority: "
+            "preemption.mode=restart or checkpoint lets it take that."
+        )
+
+
+def _lack_among_nodes(r: Resources) -> Iterator[str]:
+    """Yield what a job that waited at its scheduler needs, and lacked on all nodes when it began to wait."""
+    yield f"It needs {_needs_text(r, r.needs)}."
+    case = r.case
+    free = r.room.at(case.begin_ns)[case.usable]
+    needed = np.flatnonzero(r.needs > 0)
+    if not needed.size or not len(free):
+        return
+    most = free.max(axis=0)
+    if short := [i for i in needed.tolist() if most[i] < r.needs[i]]:
+        yield f"When it began to wait, it waited for {_asked(r, most, short)} at the most on one node."
+    elif not r.tasks_with_room(case.begin_ns).any():
+        yield "When it began to wait, there was enough of each resource on some node, and of all of them on none."
+
+
+def _elsewhere(r: Resources, facts: Mapping[str, Any]) -> str:
+    """Return a sentence about the room on other nodes when the node was chosen, and while the job waited."""
+    case, usable = r.case, facts["usable_nodes"]
+    so = "; its scheduler counts for each task the most that one of its job needs" if r.is_by_job else ""
+    free = f"while it waited, {percent(facts['free_share'])} of their {facts['resource']} was free on the mean{so}."
+    if case.evicted_for != NONE and case.is_at_scheduler:  # what was free then was on its way to another job
+        return f"It may use {counted(usable, 'node')}; {free}"
+    when = "When its node was chosen" if case.is_at_node else "When it began to wait"
+    had = f"{facts['had_room']:,}" if facts["had_room"] else "none"
+    what = f"{had} of the {counted(usable, 'node')} that it may use had room for it"
+    if usable == 1:
+        what = f"the one node that it may use had {'' if facts['had_room'] else 'no '}room for it"
+    return f"{when}, {what}, apart from what waited in their queues; {free}{_other_fit(case, facts)}"
+
+
+def _other_fit(case: JobWait, facts: Mapping[str, Any]) -> str:
+    """Return a sentence that names the parameter that chooses nodes by room; empty where it would not help."""
+    assert case.setting is not None
+    goes_by_work = case.is_at_node and case.setting.parameters.get("fit") == "least-work"
+    placed = case.entering != NONE and str(case.events.kind[case.entering]) in BOUND
+    if not (facts["had_room"] and goes_by_work and placed):
+        return ""
+    return " It was placed by least work left: fit=best or fit=worst chooses among nodes that have room."
+
+
+def _room_for_gang(r: Resources, tasks: int, nodes: int) -> str:
+    """Return a sentence about the room for a gang, on `nodes` nodes or, if 0, any, when it began to wait."""
+    there = np.minimum(r.tasks_with_room(r.case.begin_ns), tasks)
+    all_of_it, when = f"Its {counted(tasks, 'task')} start at once", "when it began to wait,"
+    if nodes == 0:
+        on = counted(int((there > 0).sum()), "node")
+        found = "there was no room"
+        if there.any():
+            found = f"there was room for {int(there.sum()):,} of them, on {on}"
+        return f"{all_of_it}; {when} {found}."
+    nodes = min(nodes, tasks)
+    share, larger = divmod(tasks, nodes)
+    had = counted(int((there >= share).sum()), "node")
+    each = f"{share} or {share + 1}" if larger else f"{share}"
+    on = f"on {counted(nodes, 'node')}, {each} on {'each' if nodes > 1 else 'it'}"
+    return f"{all_of_it} {on}; {when} {had} had room for {share}."

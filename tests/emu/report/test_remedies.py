@@ -13,7 +13,7 @@ from actors.causes import BEHIND_LONG, BEHIND_SHORT, BEHIND_TASKS, BEHIND_UNFIT,
 from actors.schedulers.registry import built_in_schedulers
 from clusters.cluster import build_cluster
 from emu.configuration.keys import BY_NAME
-from emu.explaining.causes_text import Causes
+from emu.explaining.causes import Causes
 from emu.explaining.event_record import Record
 from emu.families.jobs.run_causes import finer_causes_of_all
 from emu.families.registry import families, find_family

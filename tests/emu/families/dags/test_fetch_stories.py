@@ -11,13 +11,10 @@ import pyarrow.parquet as pq
 import pytest
 
 import emu
-from actors.inputs import origins_of, parts_of
 from clusters.cluster import Cluster
-from emu.explaining.explained_plan import plan_of
+from emu.explaining.explained_run import plan_of
 from emu.explaining.explanation import Explanation
-from emu.explaining.spans import whole
-from emu.families.dags.fetches import Ran, fetches_of, flows_of
-from emu.families.dags.results import stage_of_task
+from emu.families.dags.fetches import Fetches
 from emu.results.result import Result
 from tests.actors.dag_settings import mixed_dags, unlike_machines, with_bytes
 from tests.actors.transfers.network_simulator import inputs_of
@@ -153,14 +150,7 @@ def check_what_crossed(run: Result) -> None:
     plan, table = plan_of(run), run.tasks
     assert plan is not None
     assert table is not None
-    arrays, setting = plan.workload.arrays(), plan.setting(0)
-    node, start_ns, fetched_ns = (
-        whole(optional_column(table, name), scale)
-        for name, scale in (("node", 1.0), ("start_s", NS), ("fetched_s", NS))
-    )
-    fetches = fetches_of(stage_of_task(plan.workload), node, start_ns, fetched_ns)
-    part = parts_of(np.diff(arrays.stage_first_task), setting.switch.skew, setting.seed)
-    ran = Ran(node, part, origins_of(setting, node))
-    flows = flows_of(fetches, np.arange(fetches.stage.size), arrays, ran)
+    fetches = Fetches(plan, table)
+    flows = fetches.flows(np.arange(fetches.stage.size))
     assert flows.fetch.size == run.summary["dags"]["flows"]
     assert flows.size_bytes.sum() == pytest.approx(run.summary["dags"]["moved_bytes"])
