@@ -205,7 +205,8 @@ class Explanation:
     def _links(self, most: int | None) -> list[Link]:
         """Return the links of the chain that are shown, of a long one the longest ones, and always the longest wait."""
         links = [link for link in self.chain if link.end_ns > link.begin_ns]
-        return links if most is None else _shortened(links, self.longest and self.longest.link, most)
+        always = None if self.longest is None else self.longest.link
+        return links if most is None else _shortened(links, always, most)
 
     def _wait_lines(self, most: int | None) -> list[str]:
         if self.longest is None:

@@ -9,7 +9,7 @@ from actors.causes import Remedy
 from actors.schedulers.registry import built_in_schedulers
 from emu.configuration.config import flatten
 from emu.configuration.keys import BY_NAME
-from emu.explaining.causes import Causes
+from emu.explaining.causes import Causes, Means
 from emu.explaining.explained_run import parameters_of, scheduler_of
 from emu.families.family import Family
 from emu.report.answer import group_title
@@ -70,7 +70,7 @@ def _waits_of(results: Runs, group: str, family: Family) -> str:
 
 
 def _of_group(
-    results: Runs, group: str, means: Sequence[tuple[str, int, dict[str, float]]], family: Family
+    results: Runs, group: str, means: Sequence[tuple[str, int, Means]], family: Family
 ) -> list[str]:
     shares: list[str] = []
     largest: dict[str, None] = {}
@@ -96,7 +96,7 @@ def _of_group(
 
 
 def _change(
-    results: Runs, cause: str, means: Sequence[tuple[str, int, dict[str, float]]], group: str, family: Family
+    results: Runs, cause: str, means: Sequence[tuple[str, int, Means]], group: str, family: Family
 ) -> str:
     """Return what addresses a cause, and under which schedulers the cause takes least and most."""
     remedies = _remedies(results, family, cause, group)

@@ -244,7 +244,9 @@ def wait_of(last: LastFlow, link: Link) -> Wait:
         begin_ns = int(max(last.own.begin_ns[last.own.begin_ns < end_ns].max(), arrival_ns))
     sent, ids, arrival_s = last.sent, column(coflows, "coflow_id"), column(coflows, "arrival_s")
     lasted = np.maximum(np.minimum(sent.end_ns, begin_ns) - sent.begin_ns, 0)
-    before = np.bincount(of_coflow[sent.flow], sent.rate * lasted, coflows.num_rows)
+    before: Float64Array = np.bincount(of_coflow[sent.flow], sent.rate * lasted, coflows.num_rows).astype(
+        float
+    )
     rows: list[dict[str, Any]] = []
     used: set[int] = set()  # by whom, by their rows
     for side, of in last.others.items():

@@ -35,12 +35,10 @@ def tasks_of(result: Result, record: Record) -> Held:
 def runs_of(record: Record) -> Held:
     """Return the tasks that started, as `tasks_of` does, from all events of a run alone."""
     lost, ends = lost_runs(record), np.flatnonzero(record.is_kind("TASK_END"))
+    job, task, node, end_ns = (of[ends] for of in (record.job, record.task, record.receiver, record.time_ns))
     start_ns = record.field("start", ends)
-    gone = set(zip(lost.task.tolist(), lost.begin_ns.tolist(), strict=True))
-    runs = zip(record.task[ends].tolist(), start_ns.tolist(), strict=True)
-    kept = np.array([run not in gone for run in runs], bool)
-    job, task, node = (values[ends] for values in (record.job, record.task, record.receiver))
-    return Held(job, task, node, start_ns, record.time_ns[ends]).rows(kept).beside(lost)
+    was_lost = np.append(lost.begin_ns, NONE)[latest(lost.task, lost.begin_ns, task, start_ns)] == start_ns
+    return Held(job, task, node, start_ns, end_ns).rows(~was_lost).beside(lost)
 
 
 def lost_runs(record: Record) -> Held:

@@ -9,6 +9,7 @@ import pytest
 
 import emu
 from actors.schedulers.registry import find_scheduler, scheduler_names
+from emu.explaining.causes import render_causes
 from emu.explaining.event_record import Record
 from emu.families.jobs.chain import MEANINGS, Chain
 from emu.families.jobs.task_waits import sticky_jobs
@@ -184,6 +185,27 @@ def test_a_run_without_events_is_run_again(tmp_path: Any) -> None:
     assert emu.causes(plain).equals(emu.causes(whole))
     with pytest.raises(emu.InputError, match="has no job_id 20 in its table of jobs; they are 0 to 19"):
         emu.explain(plain, 20)
+
+
+def test_means_by_cause_are_said_of_jobs_that_ended() -> None:
+    result = emu.run("sparrow", make_workload("one", [0.0], [1], [1.0]), 2, in_process=True)
+    table = emu.causes(result)
+    title, _, head, row, *rest = render_causes([(result, table), (result, table.slice(0, 0))]).split("\n")
+    assert title == "sparrow on one, 2 nodes"
+    assert head.split()[-6:] == ["mean", "work", "queueing", "network", "decision", "failure"]
+    assert row.split() == [
+        "all",
+        "1",
+        "1.002",
+        "1",
+        "(99.9%)",
+        "0",
+        "(0.0%)",
+        "0.0015",
+        "(0.1%)",
+        *["0", "(0.0%)"] * 2,
+    ]
+    assert rest == ["", title, "", "No job has ended.", ""]
 
 
 def test_what_does_not_come_again_is_refused() -> None:
