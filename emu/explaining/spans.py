@@ -97,6 +97,19 @@ class Held(NamedTuple):
         return np.flatnonzero((self.begin_ns <= at_ns) & (self.end_ns > at_ns))
 
 
+class ByNode:
+    """Spans in which tasks held nodes, by node."""
+
+    def __init__(self, held: Held, num_nodes: int):
+        self._held, self._order = held, np.argsort(held.node, kind="stable")
+        self._bounds = np.searchsorted(held.node[self._order], np.arange(num_nodes + 1))
+
+    def rows(self, node: int, begin_ns: int, end_ns: int) -> IntArray:
+        """Return the rows of those that held a node within a span of time."""
+        rows = self._order[self._bounds[node] : self._bounds[node + 1]]
+        return rows[(self._held.end_ns[rows] > begin_ns) & (self._held.begin_ns[rows] < end_ns)]
+
+
 def outages(record: Record, begins: str, ends: str, actor: IntArray, num_nodes: int) -> Held:
     """Return the spans from events of a kind to the next of another, of nodes that ``actor`` names by event."""
     rows, back = (np.flatnonzero(record.is_kind(kind) & (actor < num_nodes)) for kind in (begins, ends))

@@ -63,6 +63,8 @@ class Chain:
         From the arrival to the end, without words. ``actor`` is the actor that did it, of a message the receiver;
         ``kind`` the kind of the event at its end; ``task`` the task that ran or was placed, -1 for a probe. Empty if no
         task of the job has ended.
+    ends : list of int
+        The row of the message that arrived at the end of each link, or left its actor then; -1 of others.
     """
 
     def __init__(
@@ -79,6 +81,7 @@ class Chain:
         self._lost = NONE  # the event that reported the loss of the task that the scheduler has sent again
         self._at_ns = submit_ns
         self.links: list[Link] = []
+        self.ends: list[int] = []
         done = np.flatnonzero(events.is_kind("DONE"))
         if done.size:
             self._follow(int(done[np.argmax(events.field("finish", done))]))
@@ -93,12 +96,16 @@ class Chain:
         if self._at_ns > self.submit_ns:  # the earlier events were not recorded
             self._add("queueing", self.submit_ns, NONE, "")
         self.links.reverse()
+        self.ends.reverse()
 
-    def _add(self, cause: str, begin_ns: int, actor: int, kind: str, task: int = NONE) -> None:
-        """Add a link before the others; it begins no earlier than the job arrived."""
+    def _add(
+        self, cause: str, begin_ns: int, actor: int, kind: str, task: int = NONE, end: int = NONE
+    ) -> None:
+        """Add a link before the others; it begins no earlier than the job arrived. ``end``: as in `ends`."""
         begin_ns = max(min(begin_ns, self._at_ns), self.submit_ns)
-        begin, end = begin_ns - self.submit_ns, self._at_ns - self.submit_ns
-        self.links.append(Link(begin, end, cause, "", actor, kind, task))
+        since, until = begin_ns - self.submit_ns, self._at_ns - self.submit_ns
+        self.links.append(Link(since, until, cause, "", actor, kind, task))
+        self.ends.append(end)
         self._at_ns = begin_ns
 
     def _last(self, mask: BoolArray, before: int) -> int:
@@ -129,7 +136,7 @@ class Chain:
         if e.kind[row] == "MOVE":
             return self._moved(row)
         receiver, kind, task = int(e.receiver[row]), str(e.kind[row]), int(e.task[row])
-        self._add("network", int(e.left_ns[row]), receiver, kind, task)
+        self._add("network", int(e.left_ns[row]), receiver, kind, task, row)
         return self._left_node(row) if sender < self.num_nodes else self._left_scheduler(row)
 
     def _left_scheduler(self, row: int) -> int:
@@ -211,7 +218,7 @@ class Chain:
         if kind == "REQUEST" and (back := self._came_back(node, int(e.time_ns[entered]))) != NONE:
             return back
         cause = "failure" if kind == "LOST" else "queueing"
-        self._add(cause, int(e.time_ns[entered]), node, kind, int(e.task[entered]))
+        self._add(cause, int(e.time_ns[entered]), node, kind, int(e.task[entered]), row)
         return entered
 
     def _came_back(self, node: int, since_ns: int) -> int:
@@ -232,7 +239,7 @@ class Chain:
         here = (e.receiver == victim) & (e.time_ns <= self._at_ns)
         entered = self._last(here & e.is_kind(*ENTERS), row - 1)
         if entered != NONE:
-            self._add("queueing", int(e.time_ns[entered]), victim, "MOVE")
+            self._add("queueing", int(e.time_ns[entered]), victim, "MOVE", end=row)
         return entered
 
     def _entered(self, row: int, here: BoolArray) -> int:
@@ -250,7 +257,8 @@ class Chain:
 
     def described(self) -> list[Link]:
         """Return the links with words."""
-        return [link._replace(what=self._what(link)) for link in self.links]
+        rows = zip(self.links, self.ends, strict=True)
+        return [link._replace(what=self._what(link, row)) for link, row in rows]
 
     def has_started(self, link: Link) -> bool:
         """Return whether a task started on the node of a link when it began."""
@@ -264,11 +272,7 @@ class Chain:
             return "an actor that was not recorded"
         return f"node {actor}" if actor < self.num_nodes else f"scheduler {actor - self.num_nodes}"
 
-    def sender_of(self, link: Link) -> int:
-        """Return the sender of the message with which a link ended."""
-        return self._at(link, self.e.receiver == link.actor, "sender")
-
-    def _what(self, link: Link) -> str:
+    def _what(self, link: Link, row: int) -> str:
         at, task = self.name(link.actor), "its probe"
         if link.task != NONE:
             task = f"task {link.task - self.first_task}"
@@ -278,7 +282,7 @@ class Chain:
         if link.cause == "work":
             return f"{task} ran on {at}"
         if link.cause == "network":
-            return self._message(link, task, at)
+            return self._message(link, task, at, self.name(int(self.e.sender[row])))
         if link.cause == "failure":
             did = f"ran on {at}" if self.has_started(link) else f"waited in the queue of {at}"
             return f"{task} {did} until the node failed and its scheduler knew"
@@ -286,20 +290,14 @@ class Chain:
             return f"{at} waited before it probed again" if link.kind == "RETRY" else f"{at} was busy"
         if link.actor >= self.num_nodes or link.actor == NONE:
             return f"{task} waited at {at}"
-        return f"{task} waited in the queue of {at}{self._end_of_wait(link)}"
+        until = ""
+        if link.kind in ("MOVE", "PROBE"):
+            until = f", until node {self.e.receiver[row]} took it"
+        elif link.kind in ("REJECTED", "RETURNED"):
+            until = ", until the node gave it back" if link.s else ", which refused it"
+        return f"{task} waited in the queue of {at}{until}"
 
-    def _end_of_wait(self, link: Link) -> str:
-        e = self.e
-        if link.kind == "MOVE":
-            return f", until node {self._at(link, e.field('from_node') == link.actor, 'receiver')} took it"
-        if link.kind == "PROBE":
-            return f", until node {self._at(link, e.sender == link.actor, 'receiver', left=True)} took it"
-        if link.kind in ("REJECTED", "RETURNED"):
-            return ", until the node gave it back" if link.end_ns > link.begin_ns else ", which refused it"
-        return ""
-
-    def _message(self, link: Link, task: str, to: str) -> str:
-        sender = self.name(self.sender_of(link))
+    def _message(self, link: Link, task: str, to: str, sender: str) -> str:
         if link.kind == "PROBE":
             return f"its probe went {f'from {sender} ' if sender.startswith('node') else ''}to {to}"
         texts = {
@@ -311,13 +309,6 @@ class Chain:
             "LENGTH": f"{sender} reported the length of its queue",
         }
         return texts.get(link.kind, f"a message went to {to}")
-
-    def _at(self, link: Link, mask: BoolArray, field: str, left: bool = False) -> int:
-        """Return a field of the event of its kind with which a link ended."""
-        times = self.e.left_ns if left else self.e.time_ns
-        is_end = self.e.is_kind(link.kind) & (times == self.submit_ns + link.end_ns)
-        found = np.flatnonzero(mask & is_end)
-        return int(getattr(self.e, field)[found[0]]) if found.size else NONE
 
 
 def cause_of_loss(e: Record, row: int, was_evicted: bool) -> str:

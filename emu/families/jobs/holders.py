@@ -9,7 +9,7 @@ from actors.setting import Setting
 from clusters.capacity import capacities
 from emu.explaining.event_record import NONE, BoolArray, IntArray, Record
 from emu.explaining.explanation import NS
-from emu.explaining.spans import NEVER, Free, Held, free_during, whole
+from emu.explaining.spans import NEVER, ByNode, Free, Held, free_during, whole
 from emu.families.jobs.task_waits import latest
 from emu.results.result import Result
 from workloads.arrow import column, optional_column
@@ -69,8 +69,8 @@ class Room:
     capacity : ndarray of int64, shape (N, R)
     needs, of_job : ndarray of int64, shape (T, R) and (J, R)
         Of each task, and the most that a task of each job needs.
-    tasks, all : Held
-        Tasks; these and, behind them, outages.
+    tasks, by_node, all : Held, ByNode, Held
+        Tasks, also by node; tasks and, behind them, outages.
     demand : ndarray of int64, shape (n, R)
         Of each row of `all`.
     is_by_job : bool
@@ -92,13 +92,7 @@ class Room:
         is_down = (self.all.task == NONE)[:, None]
         self.demand = np.where(is_down, self.capacity[self.all.node], self.needs[self.all.task])
 
-        self._by_node = np.argsort(tasks.node, kind="stable")
-        self._bounds = np.searchsorted(tasks.node[self._by_node], np.arange(len(self.capacity) + 1))
-
-    def ran_on(self, node: int, begin_ns: int, end_ns: int) -> IntArray:
-        """Return the rows of the tasks that ran on a node within a span of time."""
-        rows = self._by_node[self._bounds[node] : self._bounds[node + 1]]
-        return rows[(self.tasks.end_ns[rows] > begin_ns) & (self.tasks.begin_ns[rows] < end_ns)]
+        self.by_node = ByNode(tasks, len(self.capacity))
 
     def during(self, node: int, begin_ns: int, end_ns: int, rows: IntArray, *left_out: BoolArray) -> Free:
         """Return what was free of a node within a span of time beside tasks that ran there, the `rows` of `tasks`.

@@ -180,12 +180,8 @@ class JobWait:
     @cached_property
     def entering(self) -> int:
         """The event with which the probe or task joined the queue; -1 if it was there before the wait."""
-        e, task = self.events, self.link.task
-        here = e.is_kind(*ENTERS) & (e.receiver == self.link.actor)
-        found = np.flatnonzero(here & (e.time_ns == self.begin_ns))
-        if task != NONE and (mine := found[e.task[found] == task]).size:
-            found = mine
-        return int(found[0]) if found.size else NONE
+        row = self.chain.ends[self.first - 1] if self.first else NONE
+        return row if row != NONE and self.events.kind[row] in ENTERS else NONE
 
     @property
     def chosen_ns(self) -> int:

@@ -28,12 +28,12 @@ from emu.explaining.causes import sum_by_cause
 from emu.explaining.event_record import NONE, BoolArray, Handled, IntArray, Record
 from emu.explaining.explained_run import has_costs, plan_of
 from emu.explaining.explanation import NS, Link
-from emu.explaining.spans import Held
+from emu.explaining.spans import ByNode, Held
 from emu.families.jobs.chain import Chain, meanings_of
 from emu.families.jobs.holders import Room, runs_of, tasks_of, times_that_fit
 from emu.families.jobs.metrics import has_classes, in_group
 from emu.families.jobs.target_groups import jobs_of
-from emu.families.jobs.task_waits import ahead_of, sticky_jobs
+from emu.families.jobs.task_waits import sticky_jobs
 from emu.results.metrics import after_warmup
 from emu.results.result import Result
 from emu.sweeps.targets import Waits, WithEvents
@@ -85,36 +85,34 @@ def finer_causes_of_all(
     """
     meanings, tasks = meanings_of(result), runs_of(record)
     holds = bool(result.summary["jobs"].get("used"))
+    names = (BEHIND_UNFIT, FOR_LOWER) if holds else ()
     divided = Divided(result, tasks) if holds and plan_of(result) is not None else None
-    found: list[tuple[int, dict[str, int]]] = []
-    waits: list[tuple[int, int, int, int]] = []  # the place of the job in `found`, node, from and to
-    parts: list[tuple[int, int]] = []
-    for job, chain in chains_of_all(result, record, handled):
-        found.append((job, sum_by_cause(chain.links, meanings)))
-        for link in chain.links:
-            if link.cause == "queueing" and 0 <= link.actor < chain.num_nodes and link.end_ns > link.begin_ns:
-                span = chain.submit_ns + link.begin_ns, chain.submit_ns + link.end_ns
-                waits.append((len(found) - 1, link.actor, *span))
-                parts.append((0, 0) if divided is None else divided.fitted_and_lower(job, link.actor, *span))
-    place, node, begin_ns, end_ns = np.array(waits, np.int64).reshape(-1, 4).T
-    before = np.array(parts, np.int64).reshape(-1, 2).T
-    is_long = equals_text(result.jobs, "job_class", "long")[tasks.job]
-    behind = _shares(tasks, is_long, node, begin_ns, end_ns)
-    if holds:
-        left = end_ns - begin_ns - before.sum(axis=0)
-        part = left / (end_ns - begin_ns)
-        long_ns = np.minimum((behind[0] * part).astype(np.int64), left)
-        behind = (long_ns, np.minimum((behind[1] * part).astype(np.int64), left - long_ns))
-    of_cause = {BEHIND_UNFIT: before[0], FOR_LOWER: before[1]} if holds else {}
+    of_class = {BEHIND_TASKS: np.ones(result.jobs.num_rows, bool)}
     if has_classes(result.jobs):
-        of_cause |= {BEHIND_LONG: behind[0], BEHIND_SHORT: behind[1]}
-    else:
-        of_cause |= {BEHIND_TASKS: behind[0] + behind[1]}
-    sums = np.zeros((len(of_cause), len(found)), np.int64)
-    for row, ns in zip(sums, of_cause.values(), strict=True):
-        np.add.at(row, place, ns)
-    for (job, causes), of_job in zip(found, sums.T.tolist(), strict=True):
-        yield job, _split(causes, dict(zip(of_cause, of_job, strict=True)))
+        is_long = equals_text(result.jobs, "job_class", "long")
+        of_class = {BEHIND_LONG: is_long, BEHIND_SHORT: ~is_long}
+    by_node = ByNode(tasks, result.summary["nodes"])
+    for job, chain in chains_of_all(result, record, handled):
+        parts = dict.fromkeys((*names, *of_class), 0)
+        for link in chain.links:
+            if link.cause != "queueing" or not 0 <= link.actor < chain.num_nodes or not link.s:
+                continue
+            span = (link.actor, chain.submit_ns + link.begin_ns, chain.submit_ns + link.end_ns)
+            left = length_ns = link.end_ns - link.begin_ns
+            if divided is not None:
+                for name, ns in zip(names, divided.fitted_and_lower(job, *span), strict=True):
+                    parts[name] += ns
+                    left -= ns
+            share, there = left / length_ns, tasks.rows(by_node.rows(*span))
+            ran = there.within(*span[1:])
+            took = {name: int(ran[mine[there.job]].sum()) for name, mine in of_class.items()}
+            # Several slots ran tasks at the same time where these took longer than the wait.
+            at_once = min(length_ns / max(sum(took.values()), 1), 1.0)
+            for name, ns in took.items():
+                own = min(int(int(ns * at_once) * share), left)
+                parts[name] += own
+                left -= own
+        yield job, _split(sum_by_cause(chain.links, meanings), parts)
 
 
 def _split(causes: dict[str, int], queueing: dict[str, int]) -> dict[str, int]:
@@ -124,18 +122,6 @@ def _split(causes: dict[str, int], queueing: dict[str, int]) -> dict[str, int]:
         rest = {OTHER_QUEUEING: ns - sum(queueing.values())}
         parts |= queueing | rest if name == "queueing" else {name: ns}
     return parts
-
-
-def _shares(
-    tasks: Held, is_long: BoolArray, node: IntArray, begin_ns: IntArray, end_ns: IntArray
-) -> tuple[IntArray, IntArray]:
-    """Return how much of each wait on a node is due to tasks of long jobs, and to those of short jobs, ns."""
-    of_class = [ahead_of(tasks.rows(mine), node, begin_ns, end_ns)[1] for mine in (is_long, ~is_long)]
-    took = of_class[0] + of_class[1]
-    span = end_ns - begin_ns
-    share = np.where(took > span, span / np.maximum(took, 1), 1.0)  # several slots ran tasks at the same time
-    long_ns, short_ns = (np.where(share < 1.0, (ns * share).astype(np.int64), ns) for ns in of_class)
-    return long_ns, short_ns
 
 
 def waits_by_reason(result: Result, group: str, with_events: WithEvents) -> Waits | None:
@@ -219,7 +205,7 @@ class Divided:
 
         As it was, and without tasks of higher, and of lower priority.
         """
-        rows, own = self.room.ran_on(node, begin_ns, end_ns), self.priority[job]
+        rows, own = self.room.by_node.rows(node, begin_ns, end_ns), self.priority[job]
         priority = self.priority[self.tasks.job[rows]]
         free = self.room.during(node, begin_ns, end_ns, rows, priority > own, priority < own)
         lacks = free.amount < np.tile(self.room.of_job[job], 3)

@@ -241,8 +241,8 @@ def _drawn(case: JobWait, row: int, queued: str) -> Iterator[str]:
 
     e, node = case.events, case.link.actor
     of_round = e.value("round", row) if e.kind[row] == "PROBE" else 0
-    before = case.chain.links[: case.first]
-    refused = [link for link in before if link.kind == "REJECTED" and link.cause == "network"]
+    before = zip(case.chain.links[: case.first], case.chain.ends, strict=False)
+    refused = [end for link, end in before if link.kind == "REJECTED" and link.cause == "network"]
     if of_round == 0 and not refused:
         of = "" if case.usable is None else f" of the {int(case.usable.sum()):,} that the job may use"
         yield f"Its scheduler drew node {node} at random{of}, and knew nothing of its queue: {queued}."
@@ -257,7 +257,7 @@ def _drawn(case: JobWait, row: int, queued: str) -> Iterator[str]:
     elif refused:
         which = "the nodes without long work, by the newest state that it had"
     if refused:
-        nodes = [case.chain.name(case.chain.sender_of(link)) for link in refused]
+        nodes = [case.chain.name(int(e.sender[end])) for end in refused]
         yield f"{' and '.join(nodes[-2:])} had refused its probe, for long work.".capitalize()
     yield f"Its scheduler drew node {node} at random among {which}, and knew nothing of its queue: {queued}."
 
