@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from emu.explaining.causes import sum_by_cause
-from emu.explaining.event_record import NONE, Handled, Record
+from emu.explaining.event_record import NONE, Handled, IntArray, Record
 from emu.explaining.explained_run import title_of
 from emu.explaining.explanation import NS, Explanation, Link, Row, Wait, counted, longest_wait
 from emu.families.dags.chain import JobTasks, lacked_input, links_of, was_sent_back
@@ -176,26 +176,18 @@ def _evicted_for(result: Result, record: Record, row: int) -> Iterator[str]:
 
 
 def _row(tasks: JobTasks, at: int, submit_ns: int) -> dict[str, Any]:
-    return {
-        "task": int(tasks.task[at]),
-        "stage": int(tasks.stage[at]),
-        "node": int(tasks.node[at]),
-        "runnable_s": int(tasks.runnable[at] - submit_ns) / NS,
-        "start_s": int(tasks.start[at] - submit_ns) / NS,
-        **({"parents_ended_s": int(tasks.awaited[at] - submit_ns) / NS} if tasks.has_ends else {}),
-        **_of_fetch(tasks, at, submit_ns),
-        "finish_s": int(tasks.finish[at] - submit_ns) / NS,
-        "waited_s": int(tasks.start[at] - tasks.runnable[at]) / NS,
-    }
+    """Return a task of the chain as a row; ``fetched_s`` is when it started where it needed no input."""
 
+    def since(times: IntArray) -> float:
+        return int(times[at] - submit_ns) / NS
 
-def _of_fetch(tasks: JobTasks, at: int, submit_ns: int) -> dict[str, float]:
-    """Return when a task had its input, or when it started if it needed none; and from when that was sent."""
-    if not tasks.has_network:
-        return {}
-    is_sent = tasks.sent[at] >= 0
-    sent, came = (tasks.sent, tasks.came) if is_sent else (tasks.start, tasks.fetched)
-    return {
-        **({"sent_s": int(sent[at] - submit_ns) / NS} if tasks.has_sent else {}),
-        "fetched_s": int(came[at] - submit_ns) / NS,
-    }
+    row: dict[str, Any] = {name: int(getattr(tasks, name)[at]) for name in ("task", "stage", "node")}
+    row |= {"runnable_s": since(tasks.runnable), "start_s": since(tasks.start)}
+    if tasks.has_ends:
+        row["parents_ended_s"] = since(tasks.awaited)
+    if tasks.has_network:
+        is_sent = tasks.sent[at] >= 0
+        row |= {"sent_s": since(tasks.sent if is_sent else tasks.start)} if tasks.has_sent else {}
+        row["fetched_s"] = since(tasks.came if is_sent else tasks.fetched)
+    waited_s = int(tasks.start[at] - tasks.runnable[at]) / NS
+    return row | {"finish_s": since(tasks.finish), "waited_s": waited_s}

@@ -10,7 +10,7 @@ from clusters.capacity import capacities
 from emu.explaining.event_record import NONE, BoolArray, IntArray, Record
 from emu.explaining.explanation import NS
 from emu.explaining.spans import NEVER, ByNode, Free, Held, free_during, whole
-from emu.families.jobs.task_waits import latest
+from emu.families.jobs.task_waits import latest_key
 from emu.results.result import Result
 from workloads.arrow import column, optional_column
 
@@ -37,7 +37,7 @@ def runs_of(record: Record) -> Held:
     lost, ends = lost_runs(record), np.flatnonzero(record.is_kind("TASK_END"))
     job, task, node, end_ns = (of[ends] for of in (record.job, record.task, record.receiver, record.time_ns))
     start_ns = record.field("start", ends)
-    was_lost = np.append(lost.begin_ns, NONE)[latest(lost.task, lost.begin_ns, task, start_ns)] == start_ns
+    was_lost = latest_key(lost.task, lost.begin_ns, task, start_ns) == start_ns
     return Held(job, task, node, start_ns, end_ns).rows(~was_lost).beside(lost)
 
 
@@ -50,12 +50,10 @@ def lost_runs(record: Record) -> Held:
     task, left_ns = record.task[lost], record.left_ns[lost]
     fails, stops = (np.flatnonzero(record.is_kind(*kinds)) for kinds in (("FAIL",), ("EVICT", "CANCEL")))
     # A node tells at once of what it stopped, and of what failed when that is detected.
-    last = latest(record.receiver[fails], record.time_ns[fails], node, record.time_ns[lost])
-    failed_ns = np.append(record.time_ns[fails], NONE)[last]
+    failed_ns = latest_key(record.receiver[fails], record.time_ns[fails], node, record.time_ns[lost])
     nodes = int(record.receiver.max(initial=0)) + 1
     where = record.task[stops] * nodes + record.receiver[stops]
-    last = latest(where, record.time_ns[stops], task * nodes + node, left_ns)
-    is_stopped = np.append(record.time_ns[stops], NONE)[last] == left_ns
+    is_stopped = latest_key(where, record.time_ns[stops], task * nodes + node, left_ns) == left_ns
     return Held(record.job[lost], task, node, start_ns, np.where(is_stopped, left_ns, failed_ns))
 
 

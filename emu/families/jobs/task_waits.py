@@ -21,7 +21,6 @@ from emu.explaining.explained_run import parameters_of
 from emu.explaining.spans import Held
 from emu.families.jobs.columns import FURTHER_TASKS, TASKS
 from emu.results.slot_numbers import slot_numbers
-from workloads.arrow import to_numpy
 
 if TYPE_CHECKING:
     from actors.hosting.outcome import Outcome
@@ -75,9 +74,7 @@ def starts_of(events: Record, num_nodes: int, is_sticky: BoolArray) -> Starts:
     starts = np.flatnonzero(e.is_kind("START"))
     sent = np.flatnonzero(e.is_kind("TASK", *BOUND))
     bound = e.task * num_nodes + e.receiver  # a task and a node
-    brought = latest(bound[sent], sent, bound[starts], starts)
-    brought = np.where(brought == NONE, NONE, sent[brought])
-
+    brought = latest_key(bound[sent], sent, bound[starts], starts)
     enqueued = np.where(brought == NONE, NONE, e.time_ns[brought])
     late = np.flatnonzero((brought != NONE) & e.is_kind("TASK")[brought])  # bound late: its probe had joined
     requests = np.flatnonzero(e.is_kind("REQUEST"))
@@ -98,14 +95,13 @@ def _waits_since(e: Record, requests: IntArray, num_nodes: int, sticky: BoolArra
     """Return since when the probe for which each request was sent waited at its node."""
     rows = joined_with(e, requests, num_nodes, sticky)
     since = np.where(rows == NONE, NONE, e.time_ns[rows])
-    if sticky.any():  # it waits again when a task of its job has ended here
-        done = np.flatnonzero(e.is_kind("DONE"))
-        finish_ns = e.field("finish", done)
-        mine = e.job[requests] * num_nodes + e.sender[requests]
-        ended = latest(e.job[done] * num_nodes + e.sender[done], finish_ns, mine, e.left_ns[requests])
-        again = sticky & (ended != NONE)
-        since[again] = np.maximum(since[again], finish_ns[ended[again]])
-    return since
+    if not sticky.any():
+        return since
+    # It waits again when a task of its job has ended here.
+    done = np.flatnonzero(e.is_kind("DONE"))
+    where, mine = (e.job[of] * num_nodes + e.sender[of] for of in (done, requests))
+    ended = latest_key(where, e.field("finish", done), mine, e.left_ns[requests])
+    return np.where(sticky, np.maximum(since, ended), since)
 
 
 def joined_with(e: Record, rows: IntArray, num_nodes: int, sticky: BoolArray) -> IntArray:
@@ -153,24 +149,15 @@ def _dropped(e: Record, entered: _Index, mine: IntArray, left_ns: IntArray, num_
     drops = np.flatnonzero(answers | losses)
     at_ns = np.where(answers, e.time_ns, e.left_ns)[drops]
     where = e.job[drops] * num_nodes + np.where(answers, e.receiver, e.sender)[drops]
-    last = latest(where, at_ns, mine, left_ns)
-    until_ns = np.where(last == NONE, -1, at_ns[last]) if drops.size else np.full(mine.size, -1)
-    return _count_until(entered, mine, until_ns)
+    return _count_until(entered, mine, latest_key(where, at_ns, mine, left_ns))
 
 
 def _refused(e: Record, enters: IntArray, num_nodes: int) -> BoolArray:
     """Return which probes a node refused, so that they did not join its queue."""
-    refusals = np.flatnonzero(e.is_kind("REJECTED"))
-    if refusals.size == 0:
-        return np.zeros(enters.size, bool)
-    at_ns, left_ns = e.time_ns[enters], e.left_ns[refusals]
-    found = latest(
-        e.job[refusals] * num_nodes + e.sender[refusals],
-        left_ns,
-        e.job[enters] * num_nodes + e.receiver[enters],
-        at_ns,
-    )
-    return (found != NONE) & (left_ns[found] == at_ns)
+    refusals, at_ns = np.flatnonzero(e.is_kind("REJECTED")), e.time_ns[enters]
+    where = e.job[refusals] * num_nodes + e.sender[refusals]
+    found = latest_key(where, e.left_ns[refusals], e.job[enters] * num_nodes + e.receiver[enters], at_ns)
+    return np.asarray(found == at_ns)
 
 
 def ahead_of(
@@ -269,7 +256,13 @@ def records_by_block(
     with ExitStack() as stack:
         files = [stack.enter_context(tempfile.TemporaryFile()) for _ in range(int(block_of_job.max()) + 1)]
         for batch in events:
-            rows = _rows_of(batch, kinds, fields, row)
+            record = Record.of(pa.Table.from_batches([batch]))
+            record = record.rows(np.flatnonzero(record.is_kind(*kinds) & (record.job != NONE)))
+            rows = np.empty(len(record), row)
+            for code, kind in enumerate(kinds):
+                rows["code"][record.is_kind(kind)] = code
+            for name in fields:
+                rows[name] = getattr(record, name)
             blocks = block_of_job[rows["job"]]
             for block in np.unique(blocks).tolist():
                 rows[blocks == block].tofile(files[block])
@@ -280,23 +273,6 @@ def records_by_block(
                 rows["code"], list(kinds), {name: np.ascontiguousarray(rows[name]) for name in fields}
             )
             file.truncate(0)
-
-
-def _rows_of(
-    batch: pa.RecordBatch, kinds: Sequence[str], fields: Sequence[str], row: np.dtype[Any]
-) -> npt.NDArray[Any]:
-    """Return the events of a batch that have one of some kinds and name a job, as rows."""
-    names = batch["kind"].dictionary.to_pylist()
-    code_of = np.array([kinds.index(name) if name in kinds else NONE for name in names])
-    codes = code_of[to_numpy(batch["kind"].indices)]
-    jobs = to_numpy(batch["job"].fill_null(NONE))
-    kept = np.flatnonzero((codes != NONE) & (jobs != NONE))
-    rows = np.empty(kept.size, row)
-    rows["code"] = codes[kept]
-    for name in fields:
-        values = batch[name]
-        rows[name] = to_numpy(values.fill_null(NONE) if values.null_count else values)[kept]
-    return rows
 
 
 class _Index(NamedTuple):
@@ -328,6 +304,11 @@ def latest(group: IntArray, key: IntArray, at_group: IntArray, at_key: IntArray)
     found = np.full(at_group.size, NONE)
     found[end > begin] = index.order[end[end > begin] - 1]
     return found
+
+
+def latest_key(group: IntArray, key: IntArray, at_group: IntArray, at_key: IntArray) -> IntArray:
+    """Return the largest key of a group up to a key; -1 if there is none."""
+    return np.append(key, NONE)[latest(group, key, at_group, at_key)]
 
 
 def _count_until(index: _Index, group: IntArray, key: IntArray) -> IntArray:
