@@ -112,6 +112,8 @@ class Scheduler:
         constrained: it is constraint-aware: tasks run only on nodes that satisfy their jobs' constraints.
         preempts: its nodes may evict running tasks for those of higher priority.
         gangs: it starts all tasks of a gang at once; its parameter `gangs` says which jobs are gangs.
+        runs_again: of schedulers of jobs: over a network it hands out again tasks that had ended, whose output was lost
+            with a machine (`actors.schedulers.jobs.late_binding`).
         plans: it plans when tasks start, those of a stage after all of its parents.
         global_view: parameters (or "always") that let it see other actors' state; only the clock `virtual`
             runs it then.
@@ -159,6 +161,7 @@ class Scheduler:
     constrained: bool = False
     preempts: bool = False
     gangs: bool = False
+    runs_again: bool = False
     plans: bool = False
     global_view: tuple[str, ...] = ()
     ignores: tuple[tuple[str, str], ...] = ()

@@ -25,7 +25,7 @@ import numpy as np
 
 from actors.conditions import read_only
 from actors.failures import is_known_down
-from actors.inputs import ENDED, LAUNCHED, READY, WAITING, HasInputs, Inputs, can_lose_outputs
+from actors.inputs import ENDED, LAUNCHED, READY, WAITING, HasInputs, Inputs
 from actors.kernel.compiled import compiled, inlined
 from actors.kernel.queue import NONE
 from workloads.dag_arrays import DagArrays
@@ -47,6 +47,12 @@ class Lineage(NamedTuple):
     node: np.ndarray  # [T] where a task was launched last
     start: np.ndarray  # [T] and when, ns; of a task that has ended since when it had computed
     has_input: np.ndarray  # [T] 1: a task that has been launched has fetched its input
+    # Of schedulers of jobs (`actors.schedulers.jobs.late_binding`):
+    has_arrived: (
+        np.ndarray
+    )  # [S] 1: a stage has, and need not be told to its scheduler when it waits for none again
+    owed: np.ndarray  # [S] tasks of a stage that are to be handed out again, as far as it waits for none
+    due: np.ndarray  # [schedulers] 1: a scheduler hands out what it owes at this instant
 
 
 class Stages(NamedTuple):
@@ -73,8 +79,15 @@ class HasStages(HasInputs, Protocol):
         """Which stages wait for which."""
 
 
-def make_stages(arrays: DagArrays, inputs: Inputs, *, by_task: bool, can_fail: bool) -> Stages:
-    """Return all stages, of which no task has run; `by_task`: over one-to-one edges tasks wait for one alone."""
+def make_stages(
+    arrays: DagArrays, inputs: Inputs, *, by_task: bool, can_fail: bool, schedulers: int = 0
+) -> Stages:
+    """Return all stages, of which no task has run.
+
+    Args:
+        by_task: over one-to-one edges tasks wait for one alone.
+        schedulers: of jobs, how many actors there are besides nodes.
+    """
     tasks = np.diff(arrays.stage_first_task)
     one_to_one = arrays.edge_one_to_one.astype(bool) & by_task
     waiting = np.bincount(arrays.child[one_to_one], minlength=tasks.size)
@@ -88,15 +101,15 @@ def make_stages(arrays: DagArrays, inputs: Inputs, *, by_task: bool, can_fail: b
         waiting=np.bincount(arrays.child[~one_to_one], minlength=tasks.size),
         task_waiting=np.repeat(waiting, tasks if by_task else 0),
         unfinished=tasks,
-        lineage=make_lineage(inputs.outputs.ended.size, tasks.size if can_lose_outputs(inputs) else 0),
+        lineage=make_lineage(inputs.outputs.ended.size, inputs.outputs.lost.size, schedulers),
     )
 
 
-def make_lineage(tasks: int, stages: int) -> Lineage:
+def make_lineage(tasks: int, stages: int, schedulers: int) -> Lineage:
     """Return the books before any task has ended."""
     of_task = {"reopened", "node", "start", "has_input"}
     rows = dict.fromkeys(Lineage._fields, stages) | dict.fromkeys(of_task, tasks)
-    rows |= {"num_reopened": 1, "num_withdrawn": 1}
+    rows |= {"num_reopened": 1, "num_withdrawn": 1, "due": schedulers}
     return Lineage(**{name: np.zeros(size, np.int64) for name, size in rows.items()})
 
 

@@ -4,7 +4,7 @@ import numpy as np
 
 from actors.kernel.broadcast import announce, publish, send_to_schedulers
 from actors.kernel.compiled import inlined
-from actors.kernel.message_functions import reader, timer
+from actors.kernel.message_functions import reader, sender, timer
 from actors.kernel.message_kinds import FIELDS, PUBLISHED, high_half, kind, low_half, share
 from actors.kernel.queue import NONE, HasQueue, send, wake, wake_in_background
 
@@ -44,6 +44,10 @@ FETCH_FAILED = kind(
     0x0A2, "FETCH_FAILED", DAGS, "the network to a machine: input of a task, and those that fetch with it, was lost",
     a="task",
 )  # fmt: skip
+RECEIVED = kind(
+    0x1A7, "RECEIVED", DAGS, "node to scheduler: a task's input is there",
+    a="task", b="stage", c="node", d="start",
+)  # fmt: skip
 SHARE = kind(0x690, "SHARE", DAGS, "the network to itself: flows end, others begin, rates change", a="change")
 
 read_published = reader(PUBLISHED)
@@ -59,6 +63,8 @@ send_fetched = timer(FETCHED)
 read_fetched = reader(FETCHED)
 send_fetch_failed = timer(FETCH_FAILED)
 read_fetch_failed = reader(FETCH_FAILED)
+send_received = sender(RECEIVED)
+read_received = reader(RECEIVED)
 read_share = reader(SHARE)
 
 

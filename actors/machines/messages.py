@@ -41,10 +41,6 @@ RECEIVE = kind(
     "resource manager to node: what a task needs, and those after it, is to be sent to it",
     a="task", b="stage", c="count",
 )  # fmt: skip
-RECEIVED = kind(
-    0x1A7, "RECEIVED", DAGS, "node to resource manager: a task's input is there",
-    a="task", b="stage", c="node", d="start",
-)  # fmt: skip
 PUSH = kind(
     0x5A2,
     "PUSH",
@@ -66,8 +62,6 @@ send_dag_arrival = timer(DAG_ARRIVAL)
 send_push = timer(PUSH)
 send_receive = sender(RECEIVE)
 read_receive = reader(RECEIVE)
-send_received = sender(RECEIVED)
-read_received = reader(RECEIVED)
 
 
 @inlined

@@ -14,14 +14,12 @@ from actors.failures import (
     link_running,
     note_history,
     note_sent,
-    record_lost_output,
     unlink_running,
 )
 from actors.inputs import (
     can_lose_outputs,
     end_fetch,
     fetches,
-    is_fetching,
     is_pipelined,
     is_pushed,
     note_output_here,
@@ -41,9 +39,9 @@ from actors.kernel.messages import (
     send_fetch_failed,
     send_lost,
     send_output,
+    send_received,
 )
 from actors.kernel.queue import NONE, SPARE, wake
-from actors.kernel.sums import carry
 from actors.machines import messages
 from actors.machines.dag_world import (
     N_BEATS,
@@ -51,7 +49,6 @@ from actors.machines.dag_world import (
     N_FETCHES_FAILED,
     N_LAUNCHES_LOST,
     N_LOST_NS,
-    N_LOST_WHOLES,
     N_TASKS_LOST,
     DagWorld,
     first_beat,
@@ -66,7 +63,7 @@ from actors.machines.messages import (
     read_task_end,
 )
 from actors.machines.overuse import begin_run, end_run, is_stale, lose_runs, slows
-from actors.nodes.failing import begin_outage, count_lost_run, detect, expect_detection
+from actors.nodes.failing import begin_outage, detect, expect_detection, lose_fetch, note_runs_again
 from actors.nodes.preemption import end_early, note_restored, preempts, time_left
 
 
@@ -83,7 +80,12 @@ def node_event(w: DagWorld, node: int) -> None:
     elif kind == FETCHED:
         end_fetch(w, t, node, compute_fetched)
     elif kind == FETCH_FAILED:
-        on_fetch_failed(w, t, node)
+        task, room = read_fetch_failed(w), w.queue.room - SPARE
+        while task != NONE and room > 0:
+            task = lose_fetch(w, t, node, task, np.int64(N_TASKS_LOST), np.int64(N_FETCHES_FAILED))
+            room -= 1
+        if task != NONE:
+            send_fetch_failed(w, t, node, task)
     elif kind == messages.RECEIVE:
         on_receive(w, t, node)
     elif kind == messages.STAGE_TASK_END:
@@ -106,7 +108,7 @@ def on_launch(w: DagWorld, t: int, node: int) -> None:
     w.counts[N_STARTED] += 1
     if w.task_records.size > 0:
         w.task_records.node[task], w.task_records.start[task] = node, t
-    note_runs_again(w, task, stage)
+    note_runs_again(w, task, stage, np.int64(N_LOST_NS))
     if is_pushed(w.inputs, stage) or not fetches(w, t, node, task, stage):
         compute(w, t, node, task, stage)
 
@@ -128,7 +130,7 @@ def compute_fetched(w: DagWorld, t: int, node: int, task: int, stage: int) -> No
     """
     is_here = is_pushed(w.inputs, stage)
     if is_here or can_lose_outputs(w.inputs):
-        messages.send_received(w, t, node, w.nodes.size + w.manager[node], task, stage, node, t)
+        send_received(w, t, node, w.nodes.size + w.manager[node], task, stage, node, t)
     if not is_here:
         compute(w, t, node, task, stage)
 
@@ -274,10 +276,6 @@ def fail(w: DagWorld, t: int, node: int) -> None:
     task = w.faults.actors.running[node]
     while task != NONE:
         w.faults.tasks.start[task] = NONE
-        if is_fetching(w.inputs, task):
-            w.inputs.fetching[w.inputs.stage[task]] -= 1
-        if can_lose_outputs(w.inputs):  # an end that was not reported is none
-            w.inputs.outputs.ended[task] = NONE
         task = w.faults.tasks.next[task]
     expect_detection(w, w.faults.actors.detect[node], node)
 
@@ -303,32 +301,3 @@ def lose_launch(w: DagWorld, t: int, node: int, task: int, job: int) -> None:
     if w.faults.actors.running[node] == NONE:  # its detection stops to be a background event
         w.queue.now.background[0] -= 1
     link_running(w, NONE, node, job, task)
-
-
-@inlined
-def on_fetch_failed(w: DagWorld, t: int, node: int) -> None:
-    """Lose tasks that fetch together, as some of their input is lost; their number may need several events."""
-    task, room = read_fetch_failed(w), w.queue.room - SPARE
-    while task != NONE and room > 0:
-        job, start = w.faults.tasks.job[task], w.faults.tasks.start[task]
-        count_lost_run(w, t, node, task, np.int64(N_TASKS_LOST))
-        w.counts[N_FETCHES_FAILED] += 1
-        w.inputs.fetching[w.stages.of_task[task]] -= 1
-        unlink_running(w, node, task)
-        send_lost(w, t, node, w.work.home[job], job, task, start, w.faults.tasks.history[task])
-        task = w.inputs.next[task]
-        room -= 1
-    if task != NONE:
-        send_fetch_failed(w, t, node, task)
-
-
-@inlined
-def note_runs_again(w: DagWorld, task: int, stage: int) -> None:
-    """Note that a task runs again that had ended: its output, which is lost, is not what it will have made."""
-    if can_lose_outputs(w.inputs) and w.inputs.outputs.ended[task] != NONE:
-        begin, end = w.inputs.launched[task], w.inputs.outputs.ended[task]
-        record_lost_output(w, task, w.inputs.node[task], begin, end)
-        w.counts[N_LOST_NS], w.counts[N_LOST_WHOLES] = carry(
-            w.counts[N_LOST_NS] + end - begin, w.counts[N_LOST_WHOLES]
-        )
-        w.inputs.outputs.ended[task], w.inputs.sources[stage] = NONE, NONE

@@ -21,7 +21,16 @@ from actors.inputs import can_lose_outputs, is_pushed
 from actors.kernel.compiled import compiled, entry, inlined
 from actors.kernel.cost import charge_server, take
 from actors.kernel.counters import N_ARRIVED, N_FINISHED, N_STARTED
-from actors.kernel.messages import LOST, NODE_DOWN, NODE_UP, read_job, read_lost, read_node_state
+from actors.kernel.messages import (
+    LOST,
+    NODE_DOWN,
+    NODE_UP,
+    RECEIVED,
+    read_job,
+    read_lost,
+    read_node_state,
+    read_received,
+)
 from actors.kernel.queue import GROW, NEVER, NONE, PYTHON, RUNNING, is_here, send, wake
 from actors.machines import messages, runnable
 from actors.machines.bands import (
@@ -200,7 +209,7 @@ def on_node_state(w: DagWorld, p: Manager, t: int) -> None:
 @compiled
 def on_received(w: DagWorld, p: Manager, me: int, t: int) -> None:
     """Note that the input of a task is on its machine; at home it may be launched, and nowhere else."""
-    task, stage, node, since = messages.read_received(w)
+    task, stage, node, since = read_received(w)
     if is_pushed(w.inputs, stage):
         w.inputs.homes.ready[task] = t
         note_room(w, p.matcher, me, w.inputs.homes.of_task[task])
@@ -376,7 +385,7 @@ def on_event(w: DagWorld, p: Manager, t: int, kind: int, actor: int) -> bool:
         on_arrival(w, p, me, t)
     elif kind == messages.PUSH:
         on_push(w, p.matcher.run.pushes, me, t)
-    elif kind == messages.RECEIVED:
+    elif kind == RECEIVED:
         on_received(w, p, me, t)
     elif kind == LOST:
         on_lost(w, p, me, t)

@@ -26,12 +26,13 @@ from actors.failures import (
     note_history,
     note_sent,
     record_attempt,
+    record_lost_output,
     unlink_running,
 )
-from actors.inputs import HasInputs
+from actors.inputs import HasInputs, can_lose_outputs, is_fetching
 from actors.kernel.compiled import compiled, inlined
 from actors.kernel.counters import N_STARTED
-from actors.kernel.messages import DETECT, FAIL, NODE_DOWN, NODE_UP, REPAIR, read_job, send_lost
+from actors.kernel.messages import DETECT, FAIL, NODE_DOWN, NODE_UP, REPAIR, read_job, send_broken, send_lost
 from actors.kernel.queue import NONE, wake_in_background
 from actors.kernel.sums import carry
 from actors.nodes import messages
@@ -47,6 +48,8 @@ def apply_failure(w: World, node: int) -> bool:
     t, kind = w.queue.now.time[0], w.queue.now.kind[0]
     if kind == FAIL:
         fail(w, t, node)
+        if w.inputs.active == 1:
+            send_broken(w, t, node)
     elif kind == DETECT:
         detect(w, t, node)
     elif kind == REPAIR:
@@ -109,6 +112,10 @@ def begin_outage(w: HasInputs, t: int, node: int, lost: int) -> None:
     task = row.running[node]
     while task != NONE:
         count_lost_run(w, t, node, task, lost)
+        if is_fetching(w.inputs, task):
+            w.inputs.fetching[w.inputs.stage[task]] -= 1
+        if can_lose_outputs(w.inputs):  # an end that was not reported is none
+            w.inputs.outputs.ended[task] = NONE
         task = tasks.next[task]
 
 
@@ -198,3 +205,37 @@ def count_lost(w: World, task: int, count: int) -> None:
         w.counts[N_PROBES_LOST] += count
     else:
         w.counts[N_PLACEMENTS_LOST] += count
+
+
+@inlined
+def lose_fetch(w: HasInputs, t: int, node: int, task: int, lost: int, failed: int) -> int:
+    """Lose a task some of whose input is lost; return the next of those that fetch with it, NONE: it was the last.
+
+    Args:
+        lost: as of `begin_outage`.
+        failed: the counter of such tasks.
+    """
+    tasks, following = w.faults.tasks, w.inputs.next[task]
+    job, start, history = tasks.job[task], tasks.start[task], tasks.history[task]
+    count_lost_run(w, t, node, task, lost)
+    w.counts[failed] += 1
+    w.inputs.fetching[w.inputs.stage[task]] -= 1
+    unlink_running(w, node, task)
+    send_lost(w, t, node, w.work.home[job], job, task, start, history)
+    return following
+
+
+@inlined
+def note_runs_again(w: HasInputs, task: int, stage: int, lost_ns: int) -> None:
+    """Note that a task runs again that had ended: its output, which is lost, is not what it will have made.
+
+    Args:
+        lost_ns: the counter of the time that lost tasks had run, before that of its wholes.
+    """
+    if can_lose_outputs(w.inputs) and w.inputs.outputs.ended[task] != NONE:
+        begin, end = w.inputs.launched[task], w.inputs.outputs.ended[task]
+        record_lost_output(w, task, w.inputs.node[task], begin, end)
+        w.counts[lost_ns], w.counts[lost_ns + 1] = carry(
+            w.counts[lost_ns] + end - begin, w.counts[lost_ns + 1]
+        )
+        w.inputs.outputs.ended[task], w.inputs.sources[stage] = NONE, NONE

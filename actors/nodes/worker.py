@@ -15,15 +15,17 @@ asks for a task for each idle slot, but for no more tasks than its job has left 
 a time with resources, and if the tasks of its job must be spread, as a node may run no more of them.
 """
 
+import numpy as np
+
 from actors.failures import NO_EPOCH, generation_of, link_running, note_history, note_sent, record_lost_output
-from actors.inputs import end_fetch, fetches
-from actors.kernel.compiled import inlined
+from actors.inputs import can_lose_outputs, end_fetch, fetches, note_output_here
+from actors.kernel.compiled import compiled, inlined
 from actors.kernel.counters import N_FINISHED, N_STARTED
-from actors.kernel.messages import FETCHED
-from actors.kernel.queue import NONE, note
+from actors.kernel.messages import FETCH_FAILED, FETCHED, read_fetch_failed, send_fetch_failed, send_received
+from actors.kernel.queue import NONE, SPARE, note
 from actors.kernel.trace import STARTS, is_recorded
 from actors.nodes import messages, waiting
-from actors.nodes.failing import apply_failure, lose
+from actors.nodes.failing import apply_failure, lose, lose_fetch, note_runs_again
 from actors.nodes.preemption import (
     HELD,
     NOT_HELD,
@@ -37,7 +39,7 @@ from actors.nodes.preemption import (
     time_to_run,
 )
 from actors.nodes.waiting import ASKED_FOR, enqueue, part, pick_fitting, remove
-from actors.nodes.world import ASKED, LONG_RUNS, N_BYPASSES, World
+from actors.nodes.world import ASKED, LONG_RUNS, N_BYPASSES, N_FETCHES_FAILED, N_LOST_NS, N_TASKS_LOST, World
 from actors.resources import demand_of, free_room, hold_room
 
 
@@ -91,6 +93,9 @@ def take_in(w: World, node: int) -> tuple[bool, bool]:
         serves = True
     elif kind == FETCHED:
         end_fetch(w, t, node, compute_fetched)
+    elif kind == FETCH_FAILED:
+        give_up_fetch(w, t, node)
+        serves = freed = True
     elif kind == messages.CANCEL:
         stop_task(w, t, node)
     return serves, freed
@@ -248,19 +253,27 @@ def start_task(w: World, t: int, node: int, job: int, task: int, level: int) -> 
     w.nodes.longs[node] += LONG_RUNS * w.work.is_long[job]
     w.counts[N_STARTED + w.work.report_class[job]] += 1
     note(w, t, node, STARTS, job, task, NONE, NONE)
+    if w.faults.active == 1:
+        link_running(w, t, node, job, task)
+        note_runs_again(w, task, job, np.int64(N_LOST_NS))
     if fetches(w, t, node, task, job):
         return
     end = t + time_to_run(w, node, task, level)
     if w.faults.active == 1:
-        link_running(w, t, node, job, task)
         w.faults.tasks.end[task] = end
     messages.send_task_end(w, end, node, job, task, t)
 
 
 @inlined
 def compute_fetched(w: World, t: int, node: int, task: int, job: int) -> None:
-    """Let a task compute that has fetched its input; over a network no constraint makes it longer."""
+    """Let a task compute that has fetched its input; over a network no constraint makes it longer.
+
+    Where outputs can be lost its scheduler gets to know it: what the task has fetched need not be made again.
+    """
     end = t + time_to_run(w, node, task, NONE)
+    if can_lose_outputs(w.inputs):
+        w.faults.tasks.end[task] = end
+        send_received(w, t, node, w.work.home[job], task, job, node, t)
     messages.send_task_end(w, end, node, job, task, w.inputs.launched[task])
 
 
@@ -272,8 +285,23 @@ def end_task(w: World, t: int, node: int) -> None:
     w.counts[N_FINISHED + w.work.report_class[job]] += 1
     if w.task_records.size > 0:
         record = w.task_records
-        if w.faults.active == 1 and record.node[task] != NONE:  # it runs again with its gang
+        is_again = w.faults.active == 1 and record.node[task] != NONE
+        if is_again and not can_lose_outputs(w.inputs):  # with its gang; else it is noted as it starts
             record_lost_output(w, task, record.node[task], record.start[task], record.finish[task])
         record.node[task], record.start[task], record.finish[task] = node, start, t
+    note_output_here(w.inputs, t, task, job)
     note_restored(w, job, task)
     messages.send_done(w, t, node, job, task, start)
+
+
+@compiled
+def give_up_fetch(w: World, t: int, node: int) -> None:
+    """Lose tasks that fetch together, as some of their input is lost; their number may need several events."""
+    task, room = read_fetch_failed(w), w.queue.room - SPARE
+    while task != NONE and room > 0:
+        job, start, lost = w.faults.tasks.job[task], w.faults.tasks.start[task], task
+        task = lose_fetch(w, t, node, task, np.int64(N_TASKS_LOST), np.int64(N_FETCHES_FAILED))
+        free_slot(w, node, job, lost, start)
+        room -= 1
+    if task != NONE:
+        send_fetch_failed(w, t, node, task)

@@ -96,6 +96,12 @@ N_PLACEMENTS_LOST = COUNTERS.add(
 )
 N_PROBES_LOST = COUNTERS.add("probes_lost", "probes that were lost likewise")
 N_SENT_AGAIN = COUNTERS.add("sent_again", "probes and tasks sent in place of what was lost")
+N_FETCHES_FAILED = COUNTERS.add(
+    "fetches_failed", "a part of `tasks_lost`: tasks that fetched input which was lost with another machine"
+)
+N_RUN_AGAIN = COUNTERS.add(
+    "run_again", "tasks that ran again after they had ended, as their output was lost with their machine"
+)
 N_RELAXED = COUNTERS.add("jobs_relaxed", "jobs that run without one of their soft constraints")
 N_REFUSALS = COUNTERS.add(
     "refusals", "requests of nodes that may run no more tasks of the job (placement constraint)"

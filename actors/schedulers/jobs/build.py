@@ -12,6 +12,7 @@ from actors.kernel.compiled import entry
 from actors.kernel.messages import send_arrival
 from actors.kernel.queue import MOST_ACTORS, NEVER, NONE, SPARE, make_queue
 from actors.kernel.records import Records, first, frozen, records
+from actors.nodes.messages import PLACE_BITS
 from actors.nodes.preemption import make_preemption
 from actors.nodes.world import ACTOR, COUNTERS, JOB, JOB_INFO, TASK_RECORD, Rules, World, make_entries
 from actors.resources import make_room
@@ -57,10 +58,20 @@ def build_world(
     jobs.start[:], jobs.finish[:], jobs.version[:] = NEVER, NONE, NONE
     dag = no_stages() if setting.dag is None else setting.dag.arrays()
     inputs = make_inputs(setting, dag)
-    stages = make_stages(dag, inputs, by_task=False, can_fail=can_lose_outputs(inputs))
+    stages = make_stages(
+        dag, inputs, by_task=False, can_fail=can_lose_outputs(inputs), schedulers=table.size - nodes
+    )
     most_children = int(np.diff(stages.first_child).max(initial=0))
 
     sends = max(most_sends(most_tasks(setting)), most_children, int(MESSAGES_A_FETCH))
+    if can_lose_outputs(inputs):  # one event may have all schedulers hand tasks out again
+        sends = max(sends, stages.lineage.due.size)
+        rules = rules._replace(names_tasks=1)
+        if most_tasks(setting) > 1 << PLACE_BITS:
+            raise InputError(
+                f"a stage of {most_tasks(setting):,} tasks; over a network whose machines fail want at most"
+                f" {1 << PLACE_BITS:,}"
+            )
     world = World(
         queue=make_queue(table.seq, room=sends + int(SPARE)),
         network=network_of(setting),

@@ -8,14 +8,22 @@ from typing import NamedTuple
 
 from actors.constraints import eligible_count, eligible_node, first_place, level_of
 from actors.kernel.compiled import compiled, inlined
-from actors.kernel.messages import ARRIVAL, LOST
+from actors.kernel.messages import ARRIVAL, LOST, RECEIVED
 from actors.kernel.random import PLACEMENT, below, random_bits
-from actors.nodes.messages import send_placed
+from actors.nodes.messages import DISPATCH, send_placed
 from actors.nodes.world import N_PLACEMENTS, Rules, World
 from actors.nodes.worlds import JOB_WORLDS
 from actors.scheduler import Scheduler
 from actors.schedulers.jobs.build import build_world
-from actors.schedulers.jobs.late_binding import make_job_loop, next_arrival, send_again
+from actors.schedulers.jobs.late_binding import (
+    hand_out_owed,
+    make_job_loop,
+    next_arrival,
+    note_handed_out,
+    on_node_state,
+    on_received,
+    send_again,
+)
 from actors.schedulers.jobs.probing import NO_VERSION
 from actors.schedulers.jobs.sparrow import SCHEDULERS
 from actors.setting import Setting
@@ -32,12 +40,14 @@ def on_arrival(w: World, p: State, t: int, me: int, job: int) -> None:
     """Send each task of a job to a random node."""
     tasks = next_arrival(w, me, job)
     w.counts[N_PLACEMENTS] += tasks
+    w.jobs.next_task[job] = w.work.end_task[job]
     begin = first_place(w, job, p.first * w.work.is_long[job])
     count, level = eligible_count(w, job) - begin, level_of(w, job)
     for i in range(tasks):
         bits = random_bits(w.seed, PLACEMENT, job, i)
-        node = eligible_node(w, job, begin + below(bits, count))
-        send_placed(w, t, me, node, job, w.work.first_task[job] + i, level, tasks, NO_VERSION)
+        node, task = eligible_node(w, job, begin + below(bits, count)), w.work.first_task[job] + i
+        note_handed_out(w, t, task, node)
+        send_placed(w, t, me, node, job, task, level, tasks, NO_VERSION)
 
 
 @inlined
@@ -46,7 +56,18 @@ def on_lost(w: World, p: State, t: int, me: int, job: int) -> None:
     send_again(w, t, me, p.first * w.work.is_long[job])
 
 
-advance = make_job_loop(__name__, State, {ARRIVAL: on_arrival, LOST: on_lost})
+@inlined
+def on_dispatch(w: World, p: State, t: int, me: int) -> None:
+    """Hand out what runs again, as its output was lost, or what waited for that."""
+    hand_out_owed(w, t, me, False, p.first)
+
+
+advance = make_job_loop(
+    __name__,
+    State,
+    {ARRIVAL: on_arrival, LOST: on_lost, RECEIVED: on_received, DISPATCH: on_dispatch},
+    on_node_state=on_node_state,
+)
 
 
 def build(setting: Setting) -> tuple[World, State]:
@@ -66,5 +87,6 @@ RANDOM = Scheduler(
     build=build,
     advance=advance,
     preempts=True,
+    runs_again=True,
     draws=True,
 )

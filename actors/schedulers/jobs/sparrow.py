@@ -35,12 +35,12 @@ from actors.causes import BEHIND_EQUALS, Remedy
 from actors.constraints import eligible_count, eligible_node, level_of
 from actors.failures import is_down
 from actors.kernel.compiled import compiled, inlined
-from actors.kernel.messages import ARRIVAL, LOST, send_lost_again
+from actors.kernel.messages import ARRIVAL, LOST, RECEIVED, send_lost_again
 from actors.kernel.queue import NONE
 from actors.kernel.random import PROBES, below, random_bits
 from actors.kernel.records import Records, records
 from actors.nodes import messages
-from actors.nodes.messages import ASK_LENGTH, LENGTH, REQUEST, send_placed
+from actors.nodes.messages import ASK_LENGTH, DISPATCH, LENGTH, REQUEST, send_placed
 from actors.nodes.waiting import length_of
 from actors.nodes.world import N_PLACEMENTS, N_PROBES, Rules, World
 from actors.nodes.worlds import JOB_WORLDS
@@ -117,6 +117,12 @@ def on_lost(w: World, p: State, t: int, me: int) -> None:
         late_binding.send_again(w, t, me, NODE_0)
 
 
+@inlined
+def on_dispatch(w: World, p: State, t: int, me: int) -> None:
+    """Hand out what runs again, as its output was lost, or what waited for that."""
+    late_binding.hand_out_owed(w, t, me, p.binds_late, NODE_0)
+
+
 # The paper's two earlier forms (section 3, "Per-task sampling" and "Batch sampling"): probes ask for queue lengths, and
 # tasks are placed by the answers. With per-task sampling each task goes to the less loaded of its own few random nodes,
 # with batch sampling the m tasks of a job go to the m least loaded of all the nodes probed for the job.
@@ -176,6 +182,10 @@ def on_length(w: World, p: Sampling, t: int, me: int) -> None:
     if w.jobs.answers[job] == end - first:
         tasks = tasks_of(w, job)
         w.counts[N_PLACEMENTS] += tasks
+        w.jobs.next_task[job] = w.work.end_task[job]
+        if late_binding.waits_again(w, job):
+            late_binding.keep_all(w, job)
+            return
         if must_spread(w, job):
             place_spread(w, p, t, me, job, tasks)
             return
@@ -186,6 +196,7 @@ def on_length(w: World, p: Sampling, t: int, me: int) -> None:
         for i in range(tasks):
             chosen = p.answers.node[first + p.choice.node[i]]
             task = w.work.first_task[job] + i
+            late_binding.note_handed_out(w, t, task, chosen)
             send_placed(w, t, me, chosen, job, task, level_of(w, job), tasks, NO_VERSION)
 
 
@@ -239,8 +250,16 @@ def choose_of_all(p: Sampling, first: int, end: int, tasks: int) -> None:
 advance = late_binding.make_job_loop(
     __name__,
     State,
-    {REQUEST: late_binding.on_request, LENGTH: on_length, ARRIVAL: on_arrival, LOST: on_lost},
+    {
+        REQUEST: late_binding.on_request,
+        LENGTH: on_length,
+        ARRIVAL: on_arrival,
+        LOST: on_lost,
+        RECEIVED: late_binding.on_received,
+        DISPATCH: on_dispatch,
+    },
     at_nodes={ASK_LENGTH: answer_length},
+    on_node_state=late_binding.on_node_state,
 )
 
 
@@ -311,6 +330,7 @@ SPARROW = Scheduler(
     build=build,
     advance=advance,
     preempts=True,
+    runs_again=True,
     ignores=ALL_ALIKE,
     draws=True,
 )

@@ -128,10 +128,16 @@ def _check_divided(config: Config, schedulers: tuple[Scheduler, ...]) -> None:
 
 def _check_failing(config: Config, schedulers: tuple[Scheduler, ...]) -> None:
     """Refuse what does not run again the tasks whose output a machine that has failed had."""
+    from actors.schedulers.registry import built_in_schedulers
+
     for scheduler in schedulers:
-        if scheduler.family == "jobs":
+        if scheduler.family == "jobs" and not scheduler.runs_again:
+            able = sorted(one.name for one in built_in_schedulers() if one.runs_again and not one.constrained)
             wrong = f"a machine that fails loses outputs, and {scheduler.name} does not run tasks again that have ended"
-            raise config.error("network.scheduler", f"{wrong}; want a scheduler of DAG jobs, or network=none")
+            raise config.error(
+                "network.scheduler",
+                f"{wrong}; want {' or '.join(able)}, a scheduler of DAG jobs, or network=none",
+            )
     for name, wanted, why in (
         ("network.registration", "barrier", "tasks would wait for what runs again, and hold its room"),
         ("network.shuffle", "pull", "what was sent to a machine is lost with it"),

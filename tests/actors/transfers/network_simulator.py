@@ -201,16 +201,22 @@ def _begin(
     """Return the fetches of tasks that are launched at one instant."""
     where, end_s, known_s = _outputs(arrays, found, fresh[0].start_s, failures)
     stage_of = np.repeat(np.arange(arrays.stage_first_task.size - 1), np.diff(arrays.stage_first_task))
-    begun: dict[tuple[int, int], Fetch] = {}
+    begun: dict[tuple[int, int, bool], Fetch] = {}
     mine = {one.task: one for one in fresh}
-    for one in fresh:
-        where[one.task] = one.node  # so that it knows what lies on its machine
     for stage in sorted({int(stage_of[one.task]) for one in fresh}):
-        for task, parent, needed in inputs_of(arrays, stage, where, net.origin, net.part):
+        here = (
+            where.copy()
+        )  # a task knows what lies on its machine; what runs again at this instant is not there yet
+        for one in fresh:
+            if stage_of[one.task] == stage:
+                here[one.task] = one.node
+        for task, parent, needed in inputs_of(arrays, stage, here, net.origin, net.part):
             if task not in mine:
                 continue
             one = mine[task]
-            fetch = begun.setdefault((stage if parent != HERE else HERE, one.node), Fetch([]))
+            # What gives up at once makes room for what is launched at the same instant, after it.
+            gave_up = one.end_s == one.start_s
+            fetch = begun.setdefault((stage if parent != HERE else HERE, one.node, gave_up), Fetch([]))
             if one not in fetch.attempts:
                 fetch.attempts.append(one)
             pieces = [(one.start_s, source, size) for source, size in needed.items()]
