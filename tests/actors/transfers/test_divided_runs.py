@@ -60,6 +60,10 @@ CASES: dict[str, Callable[[], Setting]] = {
     "failures and coflows": lambda: with_outages(over("sebf", managers=2), 2),
     "sparrow": lambda: staged("sparrow", WORK, network="fair", delay_s=DELAY_S),
     "eagle and coflows": lambda: staged("eagle", WORK, network="philae", delay_s=DELAY_S),
+    "sparrow and failures": lambda: with_outages(staged("sparrow", WORK, network="fair", delay_s=DELAY_S), 2),
+    "random, coflows and failures": lambda: with_outages(
+        staged("random", WORK, network="sebf", delay_s=DELAY_S), 2
+    ),
     "central-lwl": lambda: staged("central-lwl", WORK, network="sebf", delay_s=DELAY_S),
 }
 

@@ -21,6 +21,7 @@ from tests.actors.transfers.failing_runs import Rows, attempts_of, failing, outa
 from tests.actors.transfers.network_simulator import (
     Attempt,
     Failure,
+    Found,
     inputs_of,
     needed_tasks,
     simulate,
@@ -38,6 +39,8 @@ CASES: dict[str, st.SearchStrategy[Any]] = {
     "delay_s": st.sampled_from([0.0, 0.0005, 0.3]),
     "detection_s": st.sampled_from([0.0, 0.5, 2.0]),
 }
+OF_JOBS = (("sparrow", "batch-late"), ("sparrow", "batch"), ("sparrow", "per-task"), ("random", ""))
+"""Schedulers of jobs under which what is lost runs again, with values of `sampling`."""
 
 
 def drawn(
@@ -55,6 +58,24 @@ def drawn(
     }
     setting = over(network, work, scheduler=scheduler, delay_s=delay_s, seed=seed, **given)
     return failing(setting, rows, detection_s), rows
+
+
+def drawn_of_jobs(
+    network: Any, seed: int, which: tuple[str, str], delay_s: float, detection_s: float
+) -> tuple[Setting, Rows]:
+    """The same under a scheduler of jobs, one or three of them."""
+    work = with_bytes(mixed_dags(jobs=8, seed=seed, priorities=3), seed)
+    rows, (scheduler, sampling) = outages(np.random.default_rng(seed), 40.0), which
+    given: dict[str, Any] = {
+        "schedulers": (1, 3)[seed % 2],
+        "priorities": seed % 3 == 0,
+        "waves": ("together", "apart")[seed % 2],
+        "short_cutoff_s": 3.0,
+        **({"sampling": sampling} if sampling else {"long_partition": 0.8}),
+    }
+    return failing(
+        over(network, work, scheduler=scheduler, delay_s=delay_s, seed=seed, **given), rows, detection_s
+    ), rows
 
 
 def failures_of(rows: Rows, detection_s: float) -> list[Failure]:
@@ -90,8 +111,50 @@ def test_attempts_become_what_another_simulation_says(
     seed: int, scheduler: str, heartbeat_s: float, delay_s: float, detection_s: float
 ) -> None:
     setting, rows = drawn("fair", seed, scheduler, heartbeat_s, delay_s, detection_s)
-    found, work = run_setting(setting), setting.workload
-    failures = failures_of(rows, detection_s)
+    found, failures = run_setting(setting), failures_of(rows, detection_s)
+    again, attempts, expected = became(setting, found, failures)
+    if heartbeat_s == 0:  # with heartbeats an end that was not reported is lost, too
+        assert found.counters.get("run_again", 0) == len(again)
+        arrays = setting.workload.arrays()
+        assert all(was_needed(arrays, one, attempts, expected, failures) for one in again)
+
+
+@given(
+    which=st.sampled_from(OF_JOBS),
+    seed=CASES["seed"],
+    delay_s=CASES["delay_s"],
+    detection_s=CASES["detection_s"],
+)
+@settings(max_examples=15)
+# A task that was bound to a node is launched there as what it needs runs again; and gives up at once.
+@example(which=("sparrow", "per-task"), seed=8, delay_s=0.0, detection_s=2.0)
+@example(which=("sparrow", "batch-late"), seed=2, delay_s=0.3, detection_s=0.5)
+def test_stage_by_stage_attempts_become_what_another_simulation_says(
+    which: tuple[str, str], seed: int, delay_s: float, detection_s: float
+) -> None:
+    setting, rows = drawn_of_jobs("fair", seed, which, delay_s, detection_s)
+    found, failures, arrays = run_setting(setting), failures_of(rows, detection_s), setting.workload.arrays()
+    if fetches_are_not_told_apart(arrays, attempts_of(found)):
+        hold_under_a_coordinator(setting, failures)
+        return
+    again, attempts, expected = became(setting, found, failures)
+    assert found.counters.get("run_again", 0) == len(again)
+    assert all(was_needed(arrays, one, attempts, expected, failures) for one in again)
+
+
+def fetches_are_not_told_apart(arrays: Any, attempts: list[Attempt]) -> bool:
+    """Whether tasks of a stage were launched on a machine at an instant before and after another gave up there."""
+    stage_of = np.repeat(np.arange(arrays.stage_first_task.size - 1), np.diff(arrays.stage_first_task))
+    at_once = {(one.node, one.start_s) for one in attempts if one.end_s == one.start_s}
+    beside = [one for one in attempts if (one.node, one.start_s) in at_once and one.end_s > one.start_s]
+    return len({(one.node, one.start_s, stage_of[one.task]) for one in beside}) < len(beside)
+
+
+def became(
+    setting: Setting, found: Outcome, failures: list[Failure]
+) -> tuple[list[Attempt], list[Attempt], Found]:
+    """Check what became of attempts; return those that had ended, of tasks that ran again, all, and what is said."""
+    work = setting.workload
     attempts = holds(setting, found, failures)
     expected = simulate(work.arrays(), attempts, Simulated(GB), failures)
     fetched = np.array([expected.fetched_s.get(one, -1e-9) for one in attempts[: work.num_tasks]])
@@ -104,9 +167,7 @@ def test_attempts_become_what_another_simulation_says(
     assert len(again) == int(found.attempts["ended"].sum())
     for one in attempts[work.num_tasks :]:
         assert is_lost(one, failures) or one in expected.given_up_s or one in expected.ended
-    if heartbeat_s == 0:  # with heartbeats an end that was not reported is lost, too
-        assert found.counters.get("run_again", 0) == len(again)
-        assert all(was_needed(work.arrays(), one, attempts, expected, failures) for one in again)
+    return again, attempts, expected
 
 
 @given(
@@ -117,8 +178,26 @@ def test_what_must_hold_under_a_coordinator(
     seed: int, coordinator: Any, scheduler: str, heartbeat_s: float, delay_s: float, detection_s: float
 ) -> None:
     setting, rows = drawn(coordinator, seed, scheduler, heartbeat_s, delay_s, detection_s)
+    hold_under_a_coordinator(setting, failures_of(rows, detection_s), heartbeat_s)
+
+
+@given(
+    coordinator=st.sampled_from(ALL),
+    which=st.sampled_from(OF_JOBS),
+    seed=CASES["seed"],
+    delay_s=CASES["delay_s"],
+    detection_s=CASES["detection_s"],
+)
+@settings(max_examples=25)
+def test_stage_by_stage_the_same_must_hold_under_a_coordinator(
+    coordinator: Any, which: tuple[str, str], seed: int, delay_s: float, detection_s: float
+) -> None:
+    setting, rows = drawn_of_jobs(coordinator, seed, which, delay_s, detection_s)
+    hold_under_a_coordinator(setting, failures_of(rows, detection_s))
+
+
+def hold_under_a_coordinator(setting: Setting, failures: list[Failure], heartbeat_s: float = 0.0) -> None:
     found, work = run_setting(setting), setting.workload
-    failures = failures_of(rows, detection_s)
     attempts = holds(setting, found, failures)
     last, others = attempts[: work.num_tasks], attempts[work.num_tasks :]
     ended = [one for one, row in zip(others, found.attempts, strict=True) if row["ended"]]
@@ -159,9 +238,12 @@ def has_input_in_time(
 def test_what_the_manager_knows_of_inputs_and_of_outputs_is_so() -> None:
     # Delays differ so much that a machine's message that a task has its input may come when the task is known as lost,
     # and that of an end when the machine is known to have failed since.
-    for seed in range(8):
+    for seed in range(16):
         work = with_bytes(mixed_dags(jobs=8, seed=seed), seed)
-        setting = replace(over("fair", work, seed=seed), network=Network(0.05, spread_s=0.5))
+        scheduler = "drf" if seed < 8 else "sparrow"
+        setting = replace(
+            over("fair", work, scheduler=scheduler, seed=seed), network=Network(0.05, spread_s=0.5)
+        )
         partition = started(failing(setting, outages(np.random.default_rng(seed), 60.0), 0.0))
         needs = list(needs_of(work.arrays(), partition.world.inputs))
         for _ in steps(partition):
@@ -170,7 +252,8 @@ def test_what_the_manager_knows_of_inputs_and_of_outputs_is_so() -> None:
             assert (world.inputs.fetched[has_input] >= 0).all()
             ended = np.flatnonzero(world.inputs.phase == ENDED).tolist()
             lost = {task for task in ended if not is_kept(world, task)}
-            for tasks, task in needs if lost else ():
+            # A scheduler of jobs finds what runs again when all that happens at an instant is known.
+            for tasks, task in needs if lost and not book.due.any() else ():
                 assert lost.isdisjoint(tasks) or not lacks_input(world, task)
 
 
@@ -210,6 +293,16 @@ def test_stage_by_stage_lost_tasks_run_again_before_children_start(scheduler: st
 @pytest.mark.parametrize("network", ["fair", "sebf", "aalo", "philae", FirstComes])
 def test_a_run_goes_on_from_checkpoints_as_it_would_have(network: Any) -> None:
     setting, _ = drawn(network, 6, "drf", 0.0, 0.0005, 0.5)
+    goes_on(setting)
+
+
+@pytest.mark.slow("the same by stages")
+@pytest.mark.parametrize("which", OF_JOBS)
+def test_stage_by_stage_a_run_goes_on_from_checkpoints(which: tuple[str, str]) -> None:
+    goes_on(drawn_of_jobs("fair", 0, which, 0.0005, 0.5)[0])
+
+
+def goes_on(setting: Setting) -> None:
     whole = run_setting(setting, OBSERVED)
     assert whole.counters["run_again"] > 0
     assert whole.counters["fetches_failed"] > 0

@@ -20,6 +20,8 @@ from tests.emu.families.dags.test_network_runs import HERE
         ("carbyne", "sebf", {}),
         ("srtf", "philae", {"heartbeat_s": 2.0}),
         (ShortestFirst, "fair", {}),
+        ("sparrow", "fair", {}),
+        ("random", "aalo", {}),
     ],
 )
 def test_causes_of_all_jobs_add_up(scheduler: Any, network: str, parameters: dict[str, float]) -> None:
