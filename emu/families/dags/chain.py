@@ -144,8 +144,10 @@ def links_of(events: Record, tasks: JobTasks, submit_ns: int, handled: Handled |
             *_marks(events, tasks, at, before, begin, handled),
             (start, "queueing", "waited for a machine"),
         ]
-        for (since, *_), (until, cause, what) in pairwise([(begin, "", ""), *marks]):
-            parts.append((min(max(since, begin), start), min(max(until, begin), start), cause, what))
+        since = begin
+        for until, cause, what in marks:  # a probe that was sent before a task was lost may get it afterwards
+            parts.append((since, min(max(until, since), start), cause, what))
+            since = parts[-1][1]
         parts.append((max(start, begin), fetched, "fetching", f"fetched {rest} to node {node}"))
         parts.append((fetched, end, "work", f"ran on node {node}"))
         links += [
