@@ -27,7 +27,7 @@ from emu.report.plots import Drawing, bars_figure, figures_of, label_of, timelin
 from emu.results.comparison import Comparison
 from emu.results.measures import Measure
 from emu.results.metrics import EVERY_STATISTIC, STATISTICS
-from emu.results.result import Result, Runs, Summarising
+from emu.results.result import Result, Runs, values_of
 from emu.results.run_groups import axes_of, group_runs
 from emu.sweeps.report_input import read_runs
 from emu.sweeps.sweep import SweepResult
@@ -82,8 +82,7 @@ def cdf(
     _known("of", group, {"all", *family.group_titles})
     if band not in BANDS:
         raise InputError(f"band: {band!r} is not one of {', '.join(BANDS)}")
-    values = family[Summarising].values
-    samples = {n: [values(run, metric, group, warmup_s) for run in own] for n, own in results.items()}
+    samples = {n: [values_of(run, metric, group, warmup_s) for run in own] for n, own in results.items()}
     of = family.group_titles.get(group, f"{group} {family.name}")
     share = f"share of {family.heads}{' above' if tail else ''}"
     missing = "have none" if metric else "did not end"

@@ -15,7 +15,7 @@ from actors.kernel.message_kinds import kinds_of
 from actors.worlds import Worlds
 from emu.families import registry
 from emu.families.family import Family
-from emu.results.comparison import Comparing
+from emu.results.paired_comparison import Comparing
 from emu.results.result import read_result
 from tests.toy_family import family as toy
 

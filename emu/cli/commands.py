@@ -17,10 +17,10 @@ from emu.configuration.plan import Plan, prepare
 from emu.directories import run_directory as rd
 from emu.directories.names import CONFIG, SUMMARY
 from emu.families.registry import family_of_summary
-from emu.results.comparison import Comparing
 from emu.results.measures import read_measures
 from emu.results.reasons import render_reasons
 from emu.results.records import placed
+from emu.results.summary_text import render_summary
 from emu.running.emulation import execute
 from emu.running.progress import progress_bar, runs_bar
 from emu.terminal import note, put, say, warn
@@ -223,8 +223,7 @@ def _text_of(summary: dict[str, Any], options: Namespace) -> str:
     """Return a summary as text, as the options ask for it."""
     family = family_of_summary(summary)
     shown = read_measures(_columns(options, family.name), family.name)
-    text = family[Comparing].render_summary(summary, shown)
-    return text + (render_reasons([summary]) if options.reasons else "")
+    return render_summary(summary, shown) + (render_reasons([summary]) if options.reasons else "")
 
 
 def _run_one(plan: Plan, out: Path, options: Namespace) -> int:

@@ -10,7 +10,7 @@ one object of it: ``family[Loading].load(…)``. A group that a family does not 
 ====================================  =================================================
 `emu.configuration.loading.Loading`   a workload and a cluster of a configuration
 `emu.results.result.Summarising`      tables and summary of a run
-`emu.results.comparison.Comparing`    several schedulers, as numbers and as text
+`emu.results.paired_comparison.Comparing`  several schedulers, as numbers and in tables
 `emu.report.plots.Drawing`            figures and pages
 `emu.explaining.causes.Causes`        why something took as long as it did
 `emu.sweeps.targets.Sizing`           `emu size`
@@ -83,6 +83,8 @@ class Family:
         Each group that a summary describes, and the keys that lead there.
     part_of : (figures, group) -> figures
         The figures of a group; an empty mapping if it has none.
+    in_group : (table of what is scheduled, group) -> ndarray of bool
+        Which rows belong to a group.
     counters : () -> mapping
         The meaning of each counter, by its name.
     draw_case : (scheduler, seed, parameters) -> Case
@@ -114,6 +116,7 @@ class Family:
     take: Callable[[Any], Any]
     groups: Callable[[Figures], Iterator[tuple[str, tuple[str, ...]]]] = _only_all
     part_of: Callable[[Figures, str], Figures] = _part_of_all
+    in_group: Callable[[Any, str], Any] = lambda table, group: [group == "all"] * table.num_rows
     counters: Callable[[], Mapping[str, str]] = dict
     draw_case: Callable[[Scheduler, int, Mapping[str, Any]], Any] = lambda *_: None
     check_case: Callable[[Scheduler, Any, Any], None] = lambda *_: None

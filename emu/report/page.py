@@ -5,12 +5,13 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Sequence
 from functools import cache
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from markupsafe import Markup
 
 from emu.report.drawing import to_svg
 from emu.report.hover import describe_axes
+from emu.results.text_tables import Cell
 from workloads.errors import printable
 
 if TYPE_CHECKING:
@@ -20,13 +21,6 @@ if TYPE_CHECKING:
 PADDING = 1.5
 """Of a cell in print, in characters."""
 WIDTH_OF_TEXT = 40
-
-
-class Cell(NamedTuple):
-    """A cell of a table with a `look`, a class of page.html's style."""
-
-    words: str
-    look: str
 
 
 def fill(template: str, **values: Any) -> Markup:

@@ -20,18 +20,19 @@ from emu.report.causes_sections import (
 )
 from emu.report.conditions import Conditions, as_text, conditions_of
 from emu.report.drawing import Shown
-from emu.report.page import Cell, figure_of, fill, section
+from emu.report.page import figure_of, fill, section
 from emu.report.percentile_plots import percentile_sheets, points_of
 from emu.report.plots import Drawing, figures_of, timeline_figure
 from emu.report.remedies import changes_of
-from emu.report.report_sections import BEST_EXPLAINED, run_reasons, table_section
-from emu.results.comparison import Comparing
+from emu.report.report_sections import BEST_EXPLAINED, comparison_sections, run_reasons, table_section
 from emu.results.comparison_row import Row
+from emu.results.measures import PAGE, facts_of
 from emu.results.metrics import confidence_95
+from emu.results.paired_comparison import compare
 from emu.results.reasons import bottlenecks, reasons_tables
 from emu.results.result import Result, Summarising, summary_of
 from emu.results.run_groups import IN_HEADINGS, Group, axes_of, group_runs, value_text
-from emu.results.text_tables import counter_name, counter_text
+from emu.results.text_tables import Cell, counter_name, counter_text
 from emu.terminal import few_alike
 from workloads.errors import InputError
 
@@ -91,7 +92,6 @@ def render_report(
 def _rows_of(group: Group) -> list[Row]:
     """Return the comparison of a group; nothing for a single scheduler."""
     first = next(iter(group.results.values()))[0]
-    compare = find_family(first.family)[Comparing].compare
     return compare(group.results, first.warmup_s) if len(group.results) > 1 else []
 
 
@@ -166,7 +166,7 @@ def _group_section(
     of_seeds, causes = next(iter(of_runs.values())), causes_tables(results)
     by_cause = time_by_cause(results, causes)
     sections = [
-        *family[Summarising].sections(results, warmup_s),
+        *comparison_sections(results, warmup_s),
         *slowest_section(results, causes),
         *causes_section(by_cause, family, len(of_seeds) > 1),
         *map(table_section, reasons_tables(summaries)),
@@ -233,7 +233,8 @@ def _names_of(groups: Sequence[Group]) -> dict[int, str]:
 def _run_section(run: Result, head: str, is_open: bool) -> str:
     s = run.summary
     family = find_family(run.family)
-    sections = [section("", "", ["figure", "value"], family[Summarising].facts(run).items()), *run_reasons(s)]
+    facts = facts_of(family[Summarising].facts, s, PAGE)
+    sections = [section("", "", ["figure", "value"], facts.items()), *run_reasons(s)]
     meanings = family.counters()
     rows: list[list[str | Cell]] = [
         [counter_name(name), counter_text(name, value), Cell(_plain(meanings.get(name, "")), "text")]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from html import escape
@@ -15,35 +15,14 @@ from emu.directories import run_directory as rd
 from emu.directories.names import CONFIG
 from emu.families.registry import find_family
 from emu.results.comparison_row import Row
-from emu.results.measures import Measure, read_measures
+from emu.results.comparison_tables import render_more, render_rows
+from emu.results.measures import read_measures
 from emu.results.notebook import as_html
-from emu.results.paired_comparison import Tolerance, tolerance_of
+from emu.results.paired_comparison import compare, tolerance_of
 from emu.results.reasons import render_bottlenecks, render_reasons
 from emu.results.records import compared, tidy, wide, write_csv
-from emu.results.result import Result, Runs, Summarising, read_result, summary_of
+from emu.results.result import Result, Summarising, read_result, summary_of
 from workloads.units import parse_duration
-
-
-@dataclass(frozen=True, kw_only=True)
-class Comparing:
-    """What a family does to compare several schedulers.
-
-    Attributes
-    ----------
-    compare : (results, warmup_s) -> list of Row
-        A row for each scheduler and group.
-    render_rows : (rows, head, tolerance, columns) -> str
-        The rows of a comparison as a table.
-    render_more : (results, warmup_s) -> str
-        The other tables of a comparison.
-    render_summary : (summary, columns) -> str
-        The summary of a run, or of the runs of several seeds, as text.
-    """
-
-    compare: Callable[[Runs, float], list[Row]]
-    render_rows: Callable[[Sequence[Row], str, Tolerance, Sequence[Measure]], str]
-    render_more: Callable[[Runs, float], str] = lambda results, warmup_s: ""
-    render_summary: Callable[[Mapping[str, Any], Sequence[Measure]], str]
 
 
 @dataclass(eq=False, repr=False)
@@ -86,7 +65,7 @@ class Comparison:
 
     @cached_property
     def _rows(self) -> list[Row]:
-        return find_family(self.family)[Comparing].compare(self.results, self.warmup_s)
+        return compare(self.results, self.warmup_s)
 
     @property
     def runs(self) -> list[list[Result]]:
@@ -115,9 +94,8 @@ class Comparison:
         shown = read_measures(columns, self.family)
         of_runs = {name: [r.summary for r in runs] for name, runs in self.results.items()}
         head = head_of(next(iter(of_runs.values())))
-        family = find_family(self.family)[Comparing]
-        tables = family.render_rows(self._rows, head, tolerance_of(self.results), shown)
-        tables += family.render_more(self.results, self.warmup_s)
+        tables = render_rows(self._rows, self.family, head, tolerance_of(self.results), shown)
+        tables += render_more(self.results, self._rows, self.warmup_s)
         summaries = self.summaries
         found = render_reasons(summaries) if reasons else ""
         return tables + found + render_bottlenecks(summaries) + alike_note(of_runs) + self.failed_text()

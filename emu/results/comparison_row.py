@@ -33,7 +33,7 @@ class Row:
     improved : float
         The share that finished earlier than under the first, by however little; NaN for the first itself.
     speedup : dict of str to Pair
-        Of DAG jobs and coflows: factors of the first over this one (`emu.results.paired_comparison.factors_of`).
+        Of DAG jobs and coflows: factors of the first over this one (`emu.results.paired_comparison.Factors`).
     gains : mapping
         Of coflows with deadlines: `emu.families.coflows.deadlines.Gains`.
     left_out : int

@@ -1,15 +1,22 @@
-"""Names of figures, such as ``p99`` or ``wait.p99``: how tables, targets and files name the values of summaries."""
+"""Values of summaries: what each is called, where it stands, and how it is shown.
+
+A `Measure` is a statistic of a metric, which every group of a summary has: ``p99``, ``wait.p99``. A `Fact` is any other
+value. Families declare their facts; tables, lines of a terminal and pages are made from these declarations.
+"""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any, NamedTuple
 
 from emu.families.registry import find_family
 from emu.results.metrics import EVERY_STATISTIC, STATISTICS
+from emu.results.text_tables import number, percent, ratio, with_error
 from workloads.errors import InputError
 from workloads.hints import did_you_mean
+from workloads.units import format_duration
 
 TIMES = ("", "wait")
 """The metrics that are times; the others are ratios."""
@@ -42,6 +49,11 @@ class Measure(NamedTuple):
             self.statistic, (math.nan, math.nan)
         )
         return float(low), float(high)
+
+    def cell(self, part: Mapping[str, Any], intervals: Mapping[str, Any], form: str = "number") -> str:
+        """Return its value in a group, with the error by its interval, as text."""
+        low, high = self.interval(intervals)
+        return text_of(form, self.of(part), (high - low) / 2)
 
 
 def measure_of(name: str) -> Measure:
@@ -78,3 +90,87 @@ def read_measures(names: Sequence[str] | None, family: str, option: str = "colum
         if name in names[:i]:
             raise InputError(f"{option}: {name!r} is given twice")
     return tuple(known[name] for name in names)
+
+
+FORMS: Mapping[str, Callable[..., str]] = {
+    "number": with_error,
+    "count": lambda mean, half=math.nan: number(mean),
+    "3 digits": partial(with_error, digits=3),
+    "5 digits": partial(with_error, digits=5),
+    "share": percent,
+    "share or -": lambda mean, half=math.nan: percent(mean, half) or "-",
+    "ratio": ratio,
+    "duration": lambda mean, half=math.nan: format_duration(mean),
+}
+"""How a value and its error are written, by name."""
+
+
+def text_of(form: str, mean: float, half: float = math.nan) -> str:
+    """Return a value and its error in one of `FORMS`; any other form is one of Python's formats."""
+    write = FORMS.get(form)
+    return format(mean, form) if write is None else write(mean, half)
+
+
+class Fact(NamedTuple):
+    """A value of a summary, or of a part of it.
+
+    Attributes
+    ----------
+    label : str
+        Its name; where the path has a ``*``, with ``{}`` for the key. Empty where its text is a sentence.
+    path : str, tuple of str or callable
+        Its keys from the outside in, with dots between them; ``*`` is each key. Or a function from the summary to it.
+    form : str or callable
+        One of `FORMS`, or one of Python's formats; or a function from what is at the path to a text, empty for nothing.
+    only : str
+        `PAGE` or `TERMINAL` where it is shown there alone.
+    """
+
+    label: str
+    path: str | tuple[str, ...] | Callable[[Any], float | None]
+    form: str | Callable[[Any], str] = "number"
+    only: str = ""
+
+    def of(self, summary: Any) -> Any:
+        """Return what is at its path; None for nothing."""
+        return self.path(summary) if callable(self.path) else at_path(summary, self.path)
+
+    def text(self, value: Any) -> str:
+        """Return a value as text."""
+        return self.form(value) if callable(self.form) else text_of(self.form, value)
+
+
+PAGE, TERMINAL = "page", "terminal"
+
+
+def at_path(summary: Any, path: str | Sequence[str]) -> Any:
+    """Return what is at a path of a summary; None for nothing."""
+    for name in path.split(".") if isinstance(path, str) else path:
+        if not isinstance(summary, Mapping) or summary.get(name) is None:
+            return None
+        summary = summary[name]
+    return summary
+
+
+def facts_of(facts: Sequence[Fact], summary: Mapping[str, Any], place: str) -> dict[str, str]:
+    """Return the facts that a summary has and a place shows, as label to text."""
+    found: dict[str, str] = {}
+    for fact in facts:
+        if fact.only not in ("", place):
+            continue
+        values: dict[str, Any] = {fact.label: fact.of(summary)}
+        if isinstance(fact.path, str) and fact.path.endswith(".*"):
+            own = at_path(summary, fact.path.removesuffix(".*")) or {}
+            values = {fact.label.format(name): value for name, value in own.items()}
+        found |= {name: text for name, v in values.items() if v is not None and (text := fact.text(v))}
+    return found
+
+
+def engine_facts(parts: str) -> tuple[Fact, ...]:
+    """Return the size and speed of a run, in tasks or flows."""
+    return (
+        Fact(parts, f"engine.{parts}", ",", PAGE),
+        Fact("events", "engine.events", ",", PAGE),
+        Fact("engine time", "engine.wall_s", "duration", PAGE),
+        Fact(f"{parts} per second of engine time", "engine.tasks_per_s", ",.0f", PAGE),
+    )

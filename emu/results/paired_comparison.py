@@ -7,20 +7,76 @@ interval show whether schedulers differ (a paired t-test).
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import compress
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from emu.configuration.keys import BY_NAME
+from emu.families.registry import find_family
 from emu.results.comparison_row import NOTHING, SHARES, Pair, Row
-from emu.results.measures import Measure
+from emu.results.measures import all_measures
 from emu.results.metrics import BoolArray, Float64Array, confidence_95, ratios
-from emu.results.result import Result, Runs
-from emu.results.text_tables import TIMES, align, indented, percent, ratio, with_error
+from emu.results.result import Result, Runs, counted
+from emu.results.text_tables import Table
+from workloads.arrow import optional_column
 from workloads.errors import InputError
-from workloads.hints import in_words
 from workloads.units import format_duration, parse_duration, parse_share
+
+
+class Factors(NamedTuple):
+    """The factors by which the first scheduler is faster, which papers on DAG jobs and on coflows report.
+
+    Attributes
+    ----------
+    words : str
+        What they are called.
+    labels : mapping of str to str
+        ``average``, of mean completion times, and percentiles of those of single jobs, or coflows, as ``p50``; to what
+        each is called in tables.
+    how : str
+        What a page says besides of how they are taken.
+    """
+
+    words: str
+    labels: Mapping[str, str]
+    how: str = ""
+
+    @property
+    def percentiles(self) -> tuple[int, ...]:
+        """The percentiles among the labels."""
+        return tuple(int(name[1:]) for name in self.labels if name != "average")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Comparing:
+    """What of several schedulers a family compares, and what tables say of it.
+
+    Attributes
+    ----------
+    groups : sequence of str
+        The groups that are compared, in the order of tables.
+    title : (rows of one group) -> str
+        What a table says above its rows.
+    factors : Factors, optional
+        By default each figure has its ratio to that of the first scheduler beside it.
+    only_finished : bool
+        Whether replicas are left out in which none of a group finished under some scheduler.
+    gains : (results) -> mapping
+        `Row.gains` of each scheduler.
+    tables : (results, rows, warmup_s) -> iterable of Table
+        All other tables of a comparison, in order.
+    """
+
+    groups: Sequence[str] = ("all",)
+    title: Callable[[Sequence[Row]], str] = lambda rows: rows[0].group
+    factors: Factors | None = None
+    only_finished: bool = False
+    gains: Callable[[Runs], Mapping[str, Mapping[str, Mapping[str, float]]]] = lambda results: {}
+    tables: Callable[[Runs, Sequence[Row], float], Iterable[Table]] = lambda results, rows, warmup_s: ()
+
 
 DELAYS = 20
 """Network delays up to which a difference may be due to messages: Hawk's ten attempts to steal take as many, and no
@@ -58,58 +114,71 @@ def tolerance_of(results: Runs) -> Tolerance:
     return Tolerance(DELAYS * max(delays) if delays else Tolerance().absolute_s, relative)
 
 
-def compare_parts(
-    results: Runs,
-    parts: Mapping[str, Sequence[Mapping[str, Any]]],
-    group: str,
-    measures: Sequence[Measure],
-    times_of: Callable[[Result], Float64Array],
-    counted: Callable[[Result], BoolArray],
-) -> list[Row]:
-    """Return a row for each scheduler and one group.
+def compare(results: Runs, warmup_s: float) -> list[Row]:
+    """Return a row for each scheduler and group of the runs' family, without a class that has everything."""
+    family = find_family(next(iter(results.values()))[0].family)
+    figures = [run.summary[family.heads] for runs in results.values() for run in runs]
+    named = {name for of_run in figures for name, _ in family.groups(of_run)}
+    groups = [group for group in family[Comparing].groups if group in named]
+    return [row for group in groups for row in compare_group(results, group, warmup_s)]
 
-    Parameters
-    ----------
-    parts : mapping
-        By scheduler, seed by seed: the figures of the group in the summary.
-    times_of : callable
-        From a result to the completion times of all jobs, or coflows.
-    counted : callable
-        From a result to which of them belong to the group and count.
-    """
+
+def compare_group(results: Runs, group: str, warmup_s: float) -> list[Row]:
+    """Return a row for each scheduler and one group; none where a scheduler has no figures of it."""
+    every = results
+    family = find_family(next(iter(results.values()))[0].family)
+    how, measures = family[Comparing], all_measures(family.name)
+    parts = {
+        name: [family.part_of(run.summary[family.heads], group) for run in runs]
+        for name, runs in results.items()
+    }
+    left_out = 0
+    if how.only_finished:
+        finished = [all(part.get("count") for part in own) for own in zip(*parts.values(), strict=True)]
+        results = {name: list(compress(runs, finished)) for name, runs in results.items()}
+        parts = {name: list(compress(own, finished)) for name, own in parts.items()}
+        left_out = finished.count(False)
+    if not all(own and all(own) for own in parts.values()):
+        return []
     tolerance = tolerance_of(results)
     first = next(iter(parts))
     values = {m: {name: [m.of(p) for p in own] for name, own in parts.items()} for m in measures}
     best = {m.name: best_of(by_name, tolerance if m.is_time else None) for m, by_name in values.items()}
+    gains = how.gains(every) if group == "all" else {}
     rows = []
     for name, own in parts.items():
         judged = [
-            _judge(a, b, times_of, counted, tolerance)
+            _judge(a, b, group, warmup_s, tolerance)
             for a, b in zip(results[first], results[name], strict=True)
         ]
+        against = {m.name: ratios(values[m][first], values[m][name]) for m in measures}
         rows.append(
             Row(
                 scheduler=name,
                 group=group,
                 count=float(np.mean([p["count"] for p in own])),
                 figures={m.name: confidence_95(values[m][name]) for m in measures},
-                ratios={m.name: ratios(values[m][first], values[m][name]) for m in measures},
+                ratios=against,
                 best=frozenset(m for m, names in best.items() if name in names),
                 shares={
                     s: NOTHING if name == first else confidence_95([j[s] for j in judged]) for s in SHARES
                 },
                 improved=math.nan if name == first else float(np.mean([j["improved"] for j in judged])),
+                speedup={} if how.factors is None else _factors_of(results, name, group, warmup_s, against),
+                gains=gains.get(name, {}),
+                left_out=left_out,
             )
         )
     return rows
 
 
+def times_of(run: Result) -> Float64Array:
+    """Return the completion times of all jobs, or coflows, of a run; NaN for those that did not finish."""
+    return optional_column(run.heads, find_family(run.family).time)
+
+
 def _judge(
-    first: Result,
-    other: Result,
-    times_of: Callable[[Result], Float64Array],
-    counted: Callable[[Result], BoolArray],
-    tolerance: Tolerance,
+    first: Result, other: Result, group: str, warmup_s: float, tolerance: Tolerance
 ) -> dict[str, float]:
     """Return `shares_of` of a seed, and the share that improved by however little.
 
@@ -122,7 +191,7 @@ def _judge(
     if own != want:
         wrong = f"has {own:,} {other.family}, and {first.path} has {want:,}; they cannot be compared"
         raise InputError(wrong, file=other.path)
-    mask, times = counted(first), (times_of(first), times_of(other))
+    mask, times = counted(first, group, warmup_s), (times_of(first), times_of(other))
     with np.errstate(invalid="ignore"):
         improved = float((times[1] < times[0])[mask].mean()) if mask.any() else math.nan
     return {**shares_of(*times, mask, tolerance), "improved": improved}
@@ -188,114 +257,38 @@ def _is_longer(own: Float64Array, least: Float64Array, allowed: float) -> bool:
     return mean - half > math.log1p(allowed / float(least.mean()))
 
 
-def factors_of(
-    results: Runs, row: Row, percentiles: Sequence[int], measure: Callable[[Result, Result], Float64Array]
+def _factors_of(
+    results: Runs, name: str, group: str, warmup_s: float, against: Mapping[str, Pair]
 ) -> dict[str, Pair]:
-    """Return the factors by which the first scheduler is faster than that of a row.
-
-    ``average`` is the factor of mean completion times; percentiles are of the factors of single jobs, or coflows, which
-    `measure` returns for a result of the first scheduler and one of the other.
-    """
+    """Return the factors by which the first scheduler is faster than another; `against` has its ratios."""
     first = next(iter(results))
-    nothing = dict.fromkeys(("average", *(f"p{q}" for q in percentiles)), NOTHING)
-    if row.scheduler == first:
+    how = find_family(results[first][0].family)[Comparing].factors
+    assert how is not None
+    nothing = dict.fromkeys(how.labels, NOTHING)
+    if name == first:
         return nothing
-    found = [measure(a, b) for a, b in zip(results[first], results[row.scheduler], strict=True)]
-    of_single = percentiles_over_seeds(found, percentiles) if all(map(len, found)) else {}
-    return nothing | {"average": row.ratios["mean"]} | of_single
+    found = [
+        single_factors(a, b, group, warmup_s) for a, b in zip(results[first], results[name], strict=True)
+    ]
+    of_single = percentiles_over_seeds(found, how.percentiles) if all(map(len, found)) else {}
+    return nothing | {"average": against["mean"]} | of_single
+
+
+def single_factors(first: Result, other: Result, group: str, warmup_s: float) -> Float64Array:
+    """Return completion times of the jobs, or coflows, of a group under another scheduler over those under the first.
+
+    Of those that both finished, and that take longer than 0 under the first.
+    """
+    return quotients(times_of(other), times_of(first), counted(first, group, warmup_s))
+
+
+def quotients(values: Float64Array, divisors: Float64Array, mask: BoolArray) -> Float64Array:
+    """Return values over divisors above 0, of those in `mask` for which both are known."""
+    with np.errstate(invalid="ignore", divide="ignore"):
+        found: Float64Array = values / divisors
+    return found[mask & np.isfinite(found) & (divisors > 0)]
 
 
 def percentiles_over_seeds(found: Sequence[Float64Array], percentiles: Sequence[int]) -> dict[str, Pair]:
     """Return the mean and interval of each percentile of the values of several seeds."""
     return {f"p{q}": confidence_95([float(np.percentile(own, q)) for own in found]) for q in percentiles}
-
-
-def render_factors(
-    rows: Sequence[Row],
-    head: str,
-    tolerance: Tolerance,
-    columns: Sequence[Measure],
-    one: str,
-    clause: str,
-    labels: Mapping[str, str],
-    titles: Mapping[str, Callable[[Sequence[Row]], str]],
-) -> str:
-    """Return completion times, and factors (`factors_of`) by the labels of their names, as a table for each group.
-
-    `one` is the word for what is compared, `clause` the words for the factors, and `titles` go from each group, in
-    order, to the function that gives the title of its rows.
-    """
-    if not rows:
-        return f"{head}: no {one} finished under all schedulers\n"
-    first = rows[0].scheduler
-    several = any(row.scheduler != first for row in rows)
-    what = f", and as {clause} of {first}: the others' over its own" if several else ""
-    names = [*(m.name for m in columns), *(labels.values() if several else ())]
-
-    def cells(row: Row) -> list[str]:
-        factors = (ratio(*row.speedup[name]) for name in labels) if several else ()
-        return [*(with_error(*row.figures[m.name]) for m in columns), *factors]
-
-    return render_groups(
-        rows, f"{head}: {column_names(columns, one)}{what}", names, cells, titles, f"{one}s", tolerance
-    )
-
-
-def render_groups(
-    rows: Sequence[Row],
-    head: str,
-    names: Sequence[str],
-    cells: Callable[[Row], list[str]],
-    titles: Mapping[str, Callable[[Sequence[Row]], str]],
-    heads: str,
-    tolerance: Tolerance,
-) -> str:
-    """Return a table for each group of rows as text below a head, and of several schedulers the shares of `SHARES`.
-
-    `names` are those of the columns that `cells` gives of a row, and `heads` is what is compared.
-    """
-    first = rows[0].scheduler
-    several = any(row.scheduler != first for row in rows)
-    lines = [head]
-    for group, title in titles.items():
-        if own := [row for row in rows if row.group == group]:
-            table = [["", *names, *(SHARES if several else ())]]
-            table += [[row.scheduler, *cells(row), *(shares_cells(row) if several else ())] for row in own]
-            lines += ["", title(own), *indented(align(table))]
-    lines += ["", shares_caption(first, heads, tolerance)] if several else []
-    return "\n".join(lines) + "\n"
-
-
-def behind_note(first: str, speedups: Mapping[str, Mapping[str, Pair]]) -> str:
-    """Return which others are faster than the first scheduler, by the columns of a table in which it is below 1.
-
-    Parameters
-    ----------
-    speedups : mapping
-        By the label of a column: the speed-up of the first over each other scheduler, and its half-width.
-    """
-    faster = {
-        label: [name for name, (mean, half) in of_column.items() if mean + (half if half > 0 else 0.0) < 1]
-        for label, of_column in speedups.items()
-    }
-    clauses = [f"{in_words(names)} ({label})" for label, names in faster.items() if names]
-    return f"Below 1{TIMES} the other is faster: than {first} here {', '.join(clauses)}." if clauses else ""
-
-
-def column_names(columns: Sequence[Measure], what: str) -> str:
-    """Return what the columns of a table show."""
-    others = "; waits in seconds" if any(m.metric == "wait" for m in columns) else ""
-    return f"{what} completion time in seconds{others}"
-
-
-def shares_caption(first: str, what: str, tolerance: Tolerance) -> str:
-    """Return what the columns of `SHARES` show."""
-    return (
-        f"better, equal, worse: share of the {what} by completion time, against {first}; "
-        f"equal is within {tolerance}"
-    )
-
-
-def shares_cells(row: Row) -> list[str]:
-    """Return the cells of `SHARES`: means over the seeds."""
-    return [percent(row.shares[name][0]) for name in SHARES]

@@ -18,10 +18,12 @@ from emu.directories import run_directory as rd
 from emu.directories.names import CONFIG, EVENTS, SUMMARY, WORKLOAD
 from emu.families.registry import families, family_of_summary
 from emu.results.events import SCHEMA, read_events
-from emu.results.metrics import summarise_replicas
+from emu.results.measures import PAGE, Fact, facts_of
+from emu.results.metrics import BoolArray, after_warmup, summarise_replicas
 from emu.results.notebook import as_html
 from emu.results.records import tidy, write_csv
 from emu.results.validation import check_table, checked_summary
+from workloads.arrow import optional_column
 from workloads.errors import InputError, NotWritten
 from workloads.hints import did_you_mean
 
@@ -147,7 +149,7 @@ class Result:
         family = family_of_summary(self.summary)
         own = family[Summarising]
         parts = own.sections({self.summary["scheduler"]: [self]}, self.warmup_s)
-        return as_html(summary_head(self.summary), parts, own.facts(self))
+        return as_html(summary_head(self.summary), parts, facts_of(own.facts, self.summary, PAGE))
 
     def records(self) -> list[dict[str, Any]]:
         """Return all figures of the summary, a record each: group, metric, statistic, value."""
@@ -244,12 +246,20 @@ class Summarising:
     add_waits : (plan, result, outcome, events, chosen)
         Add to the tables of a result what its events show about its parts. ``chosen`` are the numbers of the jobs, or
         coflows, whose events are recorded; None: all.
-    values : (run, metric, group, warmup_s) -> ndarray of float64
-        One of the family's metrics of each job, or coflow, of a group after the warm-up; NaN for no value.
+    metrics : (run) -> mapping of str to ndarray of float64
+        The family's metrics of each job, or coflow, by name; NaN for no value.
     sections : (results, warmup_s) -> list of str
         The tables of runs that are compared, as HTML.
-    facts : (run) -> mapping
-        The facts of one run for its table, as name to text.
+    title : str
+        Of the table of a run's figures; by default it says what its columns are.
+    names : mapping of str to str
+        The groups in it, in order, to what each is called there.
+    tables : (figures, intervals) -> list of tables of cells
+        The other tables of a summary, heads first: from its own part, and that of its 95 % intervals.
+    facts : sequence of Fact
+        What is said of a run below its tables, and on a page in a table.
+    reasons : (summaries) -> sequence of Fact
+        What of its own explains completion times, in summaries that are shown side by side.
     """
 
     results: Callable[[Plan, Outcome], tuple[dict[str, pa.Table | None], dict[str, Any]]]
@@ -257,9 +267,27 @@ class Summarising:
     add_waits: Callable[
         [Plan, Result, Outcome, Iterator[pa.RecordBatch], npt.NDArray[np.int64] | None], None
     ] = lambda *_: None
-    values: Callable[[Result, str, str, float], npt.NDArray[np.float64]]
+    metrics: Callable[[Result], Mapping[str, npt.NDArray[np.float64]]]
     sections: Callable[[Runs, float], list[str]] = lambda results, warmup_s: []
-    facts: Callable[[Result], Mapping[str, str]] = lambda run: {}
+    title: str = ""
+    names: Mapping[str, str] = field(default_factory=lambda: {"all": "all"})
+    tables: Callable[[Mapping[str, Any], Mapping[str, Any]], list[list[list[str]]]] = lambda *_: []
+    facts: Sequence[Fact] = ()
+    reasons: Callable[[Sequence[Mapping[str, Any]]], Sequence[Fact]] = lambda summaries: ()
+
+
+def counted(run: Result, group: str, warmup_s: float) -> BoolArray:
+    """Return which jobs, or coflows, of a group arrive after the warm-up."""
+    family = family_of_summary(run.summary)
+    return after_warmup(optional_column(run.heads, family.arrival), warmup_s) & family.in_group(
+        run.heads, group
+    )
+
+
+def values_of(run: Result, metric: str, group: str, warmup_s: float) -> npt.NDArray[np.float64]:
+    """Return a metric of the jobs, or coflows, of a group that arrive after the warm-up; NaN for no value."""
+    found = family_of_summary(run.summary)[Summarising].metrics(run)[metric]
+    return found[counted(run, group, warmup_s)]
 
 
 def summary_of(runs: Sequence[Result]) -> Mapping[str, Any]:

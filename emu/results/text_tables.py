@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-from emu.results.measures import Measure
 from workloads.errors import printable
 
 TIMES = "\N{MULTIPLICATION SIGN}"
@@ -15,6 +14,13 @@ LEAST_RATIO = 0.1
 """Ratios below it are shown as one over their inverse."""
 WIDEST_INVERSE = 0.25
 """Share of a ratio above which its error is too large to invert it: the interval would be far from symmetric."""
+
+
+class Cell(NamedTuple):
+    """A cell of a table with a `look` on pages, a class of page.html's style."""
+
+    words: str
+    look: str
 
 
 class Table(NamedTuple):
@@ -28,28 +34,37 @@ class Table(NamedTuple):
         What it shows, without a full stop.
     head : sequence of str
         A terminal does not show the heads of the first columns, which are names.
-    rows : sequence of sequence of str
+    rows : sequence of sequence of str or Cell
     note : str
         Further sentences for a page.
     names : int
         How many of the first columns are names.
+    only : str
+        Where it is shown, if not in both places: ``page`` or ``terminal``.
     """
 
     title: str
     caption: str
     head: Sequence[str]
-    rows: Sequence[Sequence[str]]
+    rows: Sequence[Sequence[str | Cell]]
     note: str = ""
     names: int = 1
+    only: str = ""
 
 
 def render_tables(tables: Iterable[Table]) -> str:
-    """Return tables as text, each behind a blank line."""
+    """Return the tables that a terminal shows as text, each behind a blank line."""
     lines = []
     for table in tables:
-        head = [*[""] * table.names, *table.head[table.names :]]
-        lines += ["", table.caption, *indented(align([head, *table.rows], table.names))]
+        if table.only != "page":
+            head = [*[""] * table.names, *table.head[table.names :]]
+            lines += ["", table.caption, *indented(align([head, *map(words_of, table.rows)], table.names))]
     return "".join(f"{line}\n" for line in lines)
+
+
+def words_of(row: Sequence[str | Cell]) -> list[str]:
+    """Return the cells of a row without their looks."""
+    return [cell.words if isinstance(cell, Cell) else cell for cell in row]
 
 
 def indented(lines: Iterable[str]) -> list[str]:
@@ -178,14 +193,3 @@ def counter_text(name: str, value: float, half: float = math.nan) -> str:
     if name.endswith("_ns"):
         return f"{with_error(value / NODE_HOUR_NS, half / NODE_HOUR_NS)} node-hours"
     return f"{value:,.0f}" if math.isnan(half) else with_error(value, half)
-
-
-def statistics_cells(
-    part: Mapping[str, Any], intervals: Mapping[str, Any], columns: Sequence[Measure]
-) -> list[str]:
-    """Return count and figures of one group of jobs, or coflows, as cells."""
-    cells = [number(part["count"])]  # a mean over runs need not be an integer
-    for measure in columns:
-        low, high = measure.interval(intervals)
-        cells.append(with_error(measure.of(part), (high - low) / 2))
-    return cells

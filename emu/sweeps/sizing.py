@@ -42,7 +42,7 @@ from emu.results.bottlenecks import BOTTLENECKS
 from emu.results.measures import Measure
 from emu.results.metrics import after_warmup, confidence_95, describe_metrics
 from emu.results.notebook import as_html
-from emu.results.result import Summarising, read_result
+from emu.results.result import read_result, values_of
 from emu.results.text_tables import align, number, percent
 from emu.running.many_runs import opened
 from emu.running.progress import bar_of
@@ -389,7 +389,7 @@ def group_of(folder: Path, summary: Mapping[str, Any], target: Target) -> Mappin
     counted = after_warmup(optional_column(run.heads, family.arrival), run.warmup_s)
     own = family[Sizing].jobs_of(run.heads, target.job_class)[counted]
     values = {
-        metric: family[Summarising].values(run, metric, "all", run.warmup_s)[own] for metric in family.metrics
+        metric: values_of(run, metric, "all", run.warmup_s)[own] for metric in family.metrics
     }
     return describe_metrics(values)
 

@@ -13,11 +13,11 @@ from emu.configuration.seeds import alike_note, head_of
 from emu.families.family import Family
 from emu.families.registry import family_of_summary
 from emu.report.drawing import Shown
-from emu.results.comparison import Comparing
 from emu.results.comparison_row import Row
+from emu.results.comparison_tables import render_more, render_rows
 from emu.results.measures import read_measures
 from emu.results.metrics import summarise_replicas
-from emu.results.paired_comparison import Tolerance, tolerance_of
+from emu.results.paired_comparison import Tolerance, compare, tolerance_of
 from emu.results.reasons import render_bottlenecks, render_reasons
 from emu.results.records import compared, tidy
 from emu.results.result import Result, read_result
@@ -94,9 +94,8 @@ def compare_groups(groups: Sequence[Group], grid: Grid) -> Iterator[Compared]:
         summaries = {name: _summary(list(runs.values())) for name, runs in results.items()}
         common = set.intersection(*(set(runs) for runs in results.values()))
         paired = {name: [runs[replica] for replica in sorted(common)] for name, runs in results.items()}
-        family = _family(summaries)[Comparing]
-        rows = family.compare(paired, warmup_s) if common else []
-        more = family.render_more(paired, warmup_s) if common else ""
+        rows = compare(paired, warmup_s) if common else []
+        more = render_more(paired, rows, warmup_s) if common else ""
         lost = sorted(set().union(*(set(runs) for runs in results.values())) - common)
         of_runs = {name: [r.summary for r in runs] for name, runs in paired.items()}
         notes = alike_note(of_runs) if common else ""
@@ -131,7 +130,7 @@ def render_group(part: Compared, columns: Sequence[str] | None = None, reasons: 
         return f"{part.head}: no {unit} has a finished run of every scheduler\n"
     family = _family(part.summaries)
     shown = read_measures(columns, family.name)
-    tables = family[Comparing].render_rows(part.rows, part.head, part.tolerance, shown)
+    tables = render_rows(part.rows, family.name, part.head, part.tolerance, shown)
     summaries = [{**summary, "scheduler": name} for name, summary in part.summaries.items()]
     reasons_text = render_reasons(summaries) if reasons else ""
     return tables + part.more + reasons_text + render_bottlenecks(summaries) + part.notes

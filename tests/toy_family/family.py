@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -12,14 +11,11 @@ import pyarrow as pa
 from clusters.cluster import load_cluster
 from emu.columns import Column, ResultTable, make_table
 from emu.configuration.loading import Loaded, Loading, load_workload_of
-from emu.families.family import Family, Figures
+from emu.families.family import Family
 from emu.report.plots import Drawing, TimelineLook
-from emu.results.comparison import Comparing
-from emu.results.measures import all_measures
 from emu.results.metrics import describe_metrics
-from emu.results.paired_comparison import compare_parts
+from emu.results.paired_comparison import Comparing
 from emu.results.result import Summarising
-from emu.results.text_tables import align, number
 from workloads.arrow import column, optional_column
 from workloads.transform import at_load
 
@@ -29,10 +25,6 @@ if TYPE_CHECKING:
     from emu.configuration.config import Config
     from emu.configuration.plan import Plan
     from emu.configuration.workload_cache import WorkloadCache
-    from emu.results.comparison_row import Row
-    from emu.results.measures import Measure
-    from emu.results.paired_comparison import Tolerance
-    from emu.results.result import Runs
 
 TICKETS = (
     Column("ticket", pa.int64(), "", "Its place in the workload."),
@@ -90,30 +82,6 @@ def results(plan: Plan, outcome: Outcome) -> tuple[dict[str, pa.Table | None], d
     return {"tickets": tickets, "timeline": rows}, {"tickets": describe_metrics({"": turnaround_s})}
 
 
-def compare(results: Runs, warmup_s: float) -> list[Row]:
-    """Return a row for each scheduler."""
-    parts = {name: [run.summary["tickets"] for run in runs] for name, runs in results.items()}
-    return compare_parts(
-        results,
-        parts,
-        "all",
-        all_measures("tickets"),
-        lambda run: optional_column(run.tables["tickets"], "turnaround_s"),
-        lambda run: np.ones(run.tables["tickets"].num_rows, bool),
-    )
-
-
-def render_rows(rows: Sequence[Row], head: str, tolerance: Tolerance, columns: Sequence[Measure]) -> str:
-    """Return the rows of a comparison as a table."""
-    table = [[row.scheduler, *(number(row.figures[m.name][0]) for m in columns)] for row in rows]
-    return "\n".join([head, *align([["", *(m.name for m in columns)], *table])]) + "\n"
-
-
-def render_summary(summary: Figures, columns: Sequence[Measure]) -> str:
-    """Return the summary of a run as a line."""
-    return f"{summary['tickets']['count']} tickets, mean {number(summary['tickets']['mean'])} s\n"
-
-
 FAMILY = Family(
     name="tickets",
     one="ticket",
@@ -133,11 +101,10 @@ FAMILY = Family(
         ),
         Summarising(
             results=results,
-            values=lambda run, metric, group, warmup_s: optional_column(
-                run.tables["tickets"], "turnaround_s"
-            ),
+            metrics=lambda run: {"": optional_column(run.heads, "turnaround_s")},
+            names={"all": "all tickets"},
         ),
-        Comparing(compare=compare, render_rows=render_rows, render_summary=render_summary),
+        Comparing(),
         Drawing(timeline=TimelineLook("utilisation", "tickets", {"waiting": "waiting"})),
     ),
 )

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+import math
+from collections import Counter
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -10,10 +12,13 @@ import pyarrow as pa
 
 from emu.columns import flags
 from emu.configuration.seeds import instances_of
-from emu.results.comparison_row import NOTHING, Pair
-from emu.results.metrics import BoolArray, Float64Array, after_warmup, confidence_95, spread
+from emu.results.comparison_row import Pair
+from emu.results.comparison_tables import FactTable
+from emu.results.measures import Fact
+from emu.results.metrics import BoolArray, Float64Array, after_warmup, spread
+from emu.results.paired_comparison import best_of
 from emu.results.result import Runs
-from emu.results.text_tables import Table, percent, with_error
+from emu.results.text_tables import Table, percent
 from workloads.arrow import optional_column
 
 RATES = ("acceptance_rate", "weighted_acceptance_rate")
@@ -21,22 +26,25 @@ RATES = ("acceptance_rate", "weighted_acceptance_rate")
 GAIN_PERCENTILES = (1, 10, 50, 90, 99)
 """As in DCoflow's paper (IFIP Networking 2022, section IV-A)."""
 GAINS_HEAD = tuple(f"p{percent}" for percent in GAIN_PERCENTILES)
-EXPLAINED = (
-    "coflows with a deadline; late is of those admitted, wasted of the bytes that were sent, CCT / alone of those that "
-    "met it, and times are means from the arrival to the last verdict"
+_FACTS = (
+    Fact("met", "coflows.acceptance_rate", "share or -"),
+    Fact("by weight", "coflows.weighted_acceptance_rate", "share or -"),
+    Fact("admitted", "coflows.admission.admitted", "share or -"),
+    Fact("late", "coflows.prediction_error", "share or -"),
+    Fact("wasted", "coflows.wasted.share", "share or -"),
+    Fact("CCT / alone", "coflows.normalised_cct.mean"),
+    Fact("admitted after (s)", "coflows.admission.admitted_after.mean"),
+    Fact("rejected after (s)", "coflows.admission.rejected_after.mean"),
 )
-COLUMNS = {
-    "met": ("acceptance_rate",),
-    "by weight": ("weighted_acceptance_rate",),
-    "admitted": ("admission", "admitted"),
-    "late": ("prediction_error",),
-    "wasted": ("wasted", "share"),
-    "CCT / alone": ("normalised_cct", "mean"),
-    "admitted after (s)": ("admission", "admitted_after", "mean"),
-    "rejected after (s)": ("admission", "rejected_after", "mean"),
-}
-"""The columns of the table of deadlines, to where the part ``coflows`` of a summary has what they are means of."""
-SHARES = ("met", "by weight", "admitted", "late", "wasted")
+DEADLINES = FactTable(
+    "Deadlines",
+    "coflows with a deadline; late is of those admitted, wasted of the bytes that were sent, CCT / alone of those that "
+    "met it, and times are means from the arrival to the last verdict",
+    _FACTS,
+    needs="coflows.acceptance_rate",
+    of_some=True,
+    optional=[fact.label for fact in _FACTS],
+)
 Gains = Mapping[str, Mapping[str, float]]
 """By `RATES`: ``count`` of the replicas in which the first scheduler met any deadline, and over those the
 `GAIN_PERCENTILES` of (rate - rate of the first) / rate of the first."""
@@ -141,28 +149,6 @@ def slack_used(coflows: pa.Table, at: str, warmup_s: float) -> Float64Array:
     return used
 
 
-def compare_deadlines(results: Runs) -> dict[str, dict[str, Pair]]:
-    """Return the `COLUMNS` by scheduler, NaN for what it has not; none where coflows have no deadlines."""
-    found = {}
-    for name, runs in results.items():
-        parts = [r.summary["coflows"] for r in runs]
-        if all("acceptance_rate" in part for part in parts):
-            found[name] = {column: _mean(parts, *path) for column, path in COLUMNS.items()}
-    return found
-
-
-def _mean(parts: Iterable[Mapping[str, Any]], *path: str) -> Pair:
-    """Return the mean of a figure, and its half-width, over the summaries that have it."""
-    values = []
-    for part in parts:
-        found: Any = part
-        for name in path:
-            found = found.get(name, {})
-        if found != {}:
-            values.append(found)
-    return confidence_95(values) if values else NOTHING
-
-
 def compare_gains(results: Runs) -> dict[str, Gains]:
     """Return what each scheduler but the first gains in deadlines met; none of one replica, or without deadlines."""
     rows: dict[str, Gains] = {}
@@ -189,20 +175,10 @@ def gains_of(results: Runs, name: str, rate: str) -> list[float] | None:
     return [(b - a) / a for a, b in zip(first, own, strict=True) if a > 0]
 
 
-def deadline_tables(found: Mapping[str, Mapping[str, Pair]]) -> list[Table]:
-    """Return the table of deadlines; none without deadlines."""
-    if not found:
-        return []
-    rows = list(found.values())
-    shown = [column for column in COLUMNS if any(np.isfinite(row[column][0]) for row in rows)]
-    if all(row["by weight"] == row["met"] for row in rows):
-        shown.remove("by weight")
-    table = [[name, *(_cell(column, *row[column]) for column in shown)] for name, row in found.items()]
-    return [Table("Deadlines", EXPLAINED, ["scheduler", *shown], table)]
-
-
-def _cell(column: str, mean: float, half: float) -> str:
-    return percent(mean, half) or "-" if column in SHARES else with_error(mean, half)
+def deadline_tables(results: Runs) -> list[Table]:
+    """Return the table of deadlines, by weight too where that makes a difference; none without deadlines."""
+    same = all(row["by weight"] == row["met"] for row in DEADLINES.means(results).values())
+    return DEADLINES.tables(results, ("by weight",) if same else ())
 
 
 def gain_tables(found: Mapping[str, Gains], results: Runs) -> list[Table]:
@@ -223,3 +199,50 @@ def gain_tables(found: Mapping[str, Gains], results: Runs) -> list[Table]:
     ]
     caption = f"{what}: (share - its share) / its share{clause}"
     return [Table("Gain in deadlines met", caption, ["scheduler", *GAINS_HEAD], table)]
+
+
+def answers(results: Runs) -> list[str]:
+    """Return which scheduler meets most deadlines, where coflows have any."""
+    rows = DEADLINES.means(results)
+    if not rows:
+        return []
+    found = [f"Deadlines: {_most_met(results, rows)}.", *_why_missed(results)]
+    ended = {name: sum(run.summary["coflows"]["count"] for run in runs) for name, runs in results.items()}
+    if len(set(ended.values())) > 1:
+        counts = ", ".join(f"{count:,} under {name}" for name, count in ended.items())
+        found.append(
+            f"Completion times are of the coflows that ended, which are not the same ones: {counts}."
+        )
+    return found
+
+
+def _most_met(results: Runs, rows: Mapping[str, Mapping[str, Pair]]) -> str:
+    """Return which schedulers meet most deadlines: all that differ by no more than chance, or 1 %, from the best."""
+    missed = {
+        name: [1.0 - run.summary["coflows"].get("acceptance_rate", math.nan) for run in runs]
+        for name, runs in results.items()
+    }
+    best, order = best_of(missed), sorted(rows, key=lambda name: 1.0 - rows[name]["met"][0])
+    shown = {name: f"{name} {percent(*rows[name]['met'])}" for name in order}
+    most, *equal = [name for name in shown if name in best] or [""]
+    if not most:
+        return f"no difference is shown in the share that is met: {', '.join(shown.values())}"
+    same = f"; the same, to within chance or 1 %: {', '.join(shown[name] for name in equal)}" * bool(equal)
+    others = [text for name, text in shown.items() if name not in best]
+    fewer = f" ({', '.join(others)})" if others else ""
+    return f"{most} meets most of them, {shown[most].removeprefix(most).strip()}{same}{fewer}"
+
+
+def _why_missed(results: Runs) -> list[str]:
+    """Return how many deadlines were missed for what reason, of all seeds; nothing where all were met."""
+    parts, too_long = [], 0
+    for name, runs in results.items():
+        counts: Counter[str] = Counter()
+        for run in runs:
+            counts.update(missed_by_reason(run.coflows, run.warmup_s))
+        too_long += counts[TOO_LONG]
+        if counts.total():
+            listed = ", ".join(f"{count:,} {reason}" for reason, count in counts.items() if count)
+            parts.append(f"under {name} {listed}")
+    faster = " No scheduler meets what takes too long even alone; a higher fabric.port_speed does."
+    return [f"Coflows that missed theirs: {'; '.join(parts)}.{faster * bool(too_long)}"] if parts else []

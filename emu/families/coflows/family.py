@@ -8,18 +8,18 @@ from actors.causes import Remedy
 from emu.configuration.loading import Loading
 from emu.explaining.causes import Causes
 from emu.families.coflows.columns import TABLES
-from emu.families.coflows.comparison import compare_coflows
+from emu.families.coflows.deadlines import answers, compare_gains
 from emu.families.coflows.explain import causes_of_all, explain_coflow
-from emu.families.coflows.metrics import BINS, GROUPS, coflow_values, part_of
+from emu.families.coflows.metrics import BINS, GROUPS, in_group, part_of, values_of
 from emu.families.coflows.plan import at_load, load_coflows, switch_of
 from emu.families.coflows.plots import coflow_figures
-from emu.families.coflows.report import answers, group_section, run_facts
 from emu.families.coflows.results import coflow_results
-from emu.families.coflows.terminal_text import render_more, render_rows, render_summary
+from emu.families.coflows.tables import FACTORS, FACTS, NAMES, WAITS, further_tables, rows_title
 from emu.families.coflows.testing import check_case, draw_case
 from emu.families.family import Family, Figures
 from emu.report.plots import Drawing, TimelineLook
-from emu.results.comparison import Comparing
+from emu.report.report_sections import comparison_sections
+from emu.results.paired_comparison import Comparing
 from emu.results.result import Summarising
 from workloads.coflows import CoflowWorkload
 
@@ -103,6 +103,7 @@ FAMILY = Family(
     take=lambda given: given if isinstance(given, CoflowWorkload) else None,
     groups=groups,
     part_of=part_of,
+    in_group=in_group,
     counters=counters,
     draw_case=draw_case,
     check_case=check_case,
@@ -112,12 +113,21 @@ FAMILY = Family(
             capacity=lambda config, workload, cluster: switch_of(config).port_bytes_per_s,
             at_load=at_load,
         ),
-        Summarising(results=coflow_results, values=coflow_values, sections=group_section, facts=run_facts),
+        Summarising(
+            results=coflow_results,
+            metrics=lambda run: values_of(run.coflows),
+            sections=comparison_sections,
+            names=NAMES,
+            facts=FACTS,
+            reasons=lambda summaries: WAITS,
+        ),
         Comparing(
-            compare=compare_coflows,
-            render_rows=render_rows,
-            render_more=render_more,
-            render_summary=render_summary,
+            groups=GROUPS,
+            title=rows_title,
+            factors=FACTORS,
+            only_finished=True,
+            gains=compare_gains,
+            tables=further_tables,
         ),
         Drawing(
             figures=coflow_figures,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -12,9 +12,6 @@ from emu.families.coflows.deadlines import describe_deadlines
 from emu.results.metrics import BoolArray, Float64Array, after_warmup, describe_metrics, percentiles, spread
 from workloads.arrow import optional_column
 from workloads.info.coflows import SMALL_BYTES, THIN_FLOWS
-
-if TYPE_CHECKING:
-    from emu.results.result import Result
 
 BINS = {
     "bin-1": f"width up to {THIN_FLOWS}, up to {SMALL_BYTES / 1e6:g} MB",
@@ -71,12 +68,6 @@ def values_of(coflows: pa.Table) -> dict[str, Float64Array]:
         "wait": optional_column(coflows, "start_s") - optional_column(coflows, "arrival_s"),
         "slowdown": optional_column(coflows, "slowdown"),
     }
-
-
-def coflow_values(run: Result, metric: str, group: str, warmup_s: float) -> Float64Array:
-    """Return a metric of the coflows of a group that arrive after the warm-up, NaN for no value."""
-    counts = after_warmup(optional_column(run.coflows, "arrival_s"), warmup_s) & in_group(run.coflows, group)
-    return values_of(run.coflows)[metric][counts]
 
 
 def describe_learning(coflows: pa.Table, counts: BoolArray) -> dict[str, Any]:
@@ -157,13 +148,6 @@ def part_of(summary: Mapping[str, Any], group: str) -> Mapping[str, Any]:
         return summary
     found: Mapping[str, Any] = summary.get("bins", {}).get(group, {})
     return found
-
-
-def speedups(first_cct_s: Float64Array, other_cct_s: Float64Array, mask: BoolArray) -> Float64Array:
-    """Return the other's completion time over the first's (above 0), of the coflows in `mask` that both finished."""
-    with np.errstate(invalid="ignore", divide="ignore"):
-        ratio = other_cct_s / first_cct_s
-    return ratio[mask & np.isfinite(ratio) & (first_cct_s > 0)]
 
 
 def shuffle_shares(count: int, seed: int = 0) -> Float64Array:

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from emu.directories.run_directory import safe_name
-from emu.families.coflows.comparison import Runs, coflow_speedups, counted, job_speedups, learning_shares
 from emu.families.coflows.deadlines import gains_of, slack_used
-from emu.families.coflows.metrics import BINS, coflow_values
+from emu.families.coflows.metrics import BINS, learning_share, was_learned
+from emu.families.coflows.tables import job_speedups
 from emu.report.distributions import distribution_figure, draw_shares, paired_samples, shares_figure
 from emu.report.drawing import (
     COLOURS,
@@ -28,7 +28,8 @@ from emu.report.drawing import (
 from emu.report.hover import GOES_ON
 from emu.report.scales import mark_log
 from emu.results.metrics import Float64Array
-from emu.results.result import Result
+from emu.results.paired_comparison import single_factors
+from emu.results.result import Result, Runs, counted, values_of
 from workloads.arrow import optional_column
 
 if TYPE_CHECKING:
@@ -54,7 +55,7 @@ def coflow_figures(results: Runs, warmup_s: float = 0.0) -> Iterator[Shown]:
         )
         yield from shown("gains", caption, gains_figure, results)
         caption = f"Speed-up of {first}, coflow by coflow: completion time under another scheduler over that under it"
-        yield from shown("speedup", caption, speedup_figure, results, coflow_speedups_of("all", warmup_s))
+        yield from shown("speedup", caption, speedup_figure, results, factors_of_group("all", warmup_s))
         caption = f"Speed-up of {first} by width and size of the coflow"
         yield from shown("speedup-bins", caption, bins_figure, results, warmup_s)
         caption = "The same of jobs that compute too, and shuffle for a drawn share of their time"
@@ -65,16 +66,14 @@ def coflow_figures(results: Runs, warmup_s: float = 0.0) -> Iterator[Shown]:
         yield from shown(f"estimates-{safe_name(name)}", caption, estimates_figure, run, warmup_s)
 
 
-def coflow_speedups_of(group: str, warmup_s: float) -> Callable[[Result, Result], Float64Array]:
+def factors_of_group(group: str, warmup_s: float) -> Callable[[Result, Result], Float64Array]:
     """Return the function from the first's and another's result to the speed-ups of a group of coflows."""
-    return partial(coflow_speedups, group=group, warmup_s=warmup_s)
+    return partial(single_factors, group=group, warmup_s=warmup_s)
 
 
 def cdf_figure(results: Runs, warmup_s: float = 0.0) -> Figure | None:
     """Return the distribution of completion times under each scheduler, all seeds together, log x."""
-    samples = {
-        name: [coflow_values(run, "", "all", warmup_s) for run in runs] for name, runs in results.items()
-    }
+    samples = {name: [values_of(run, "", "all", warmup_s) for run in runs] for name, runs in results.items()}
     return distribution_figure(samples, "coflow completion time (s)", "share of coflows")
 
 
@@ -86,7 +85,7 @@ def speedup_figure(results: Runs, measure: Callable[[Result, Result], Float64Arr
 
 def bins_figure(results: Runs, warmup_s: float = 0.0) -> Figure | None:
     """Return the distributions of speed-ups by bin, in two rows; None where no bin has any."""
-    samples = {name: paired_samples(results, coflow_speedups_of(name, warmup_s)) for name in BINS}
+    samples = {name: paired_samples(results, factors_of_group(name, warmup_s)) for name in BINS}
     if not any(samples.values()):
         return None
     with figure_style():
@@ -104,7 +103,11 @@ def bins_figure(results: Runs, warmup_s: float = 0.0) -> Figure | None:
 
 def learning_figure(results: Runs, warmup_s: float = 0.0) -> Figure | None:
     """Return the distribution of the share of completion times that learning took; None where nothing was learned."""
-    samples = {name: np.minimum(share, 1.0) for name, share in learning_shares(results, warmup_s)}
+    found = {
+        name: [learning_share(r.coflows)[was_learned(r.coflows) & counted(r, "all", warmup_s)] for r in runs]
+        for name, runs in results.items()
+    }
+    samples = {n: np.minimum(np.concatenate(own), 1.0) for n, own in found.items() if any(map(len, own))}
     x_label = "share of the completion time until learned"
     return shares_figure(samples, results, x_label, "share of coflows", limits=(0.0, 1.0))
 
@@ -159,7 +162,7 @@ def gains_figure(results: Runs) -> Figure | None:
 
 def estimates_figure(result: Result, warmup_s: float = 0.0) -> Figure | None:
     """Return estimated against actual sizes, both log; None where none was estimated."""
-    mask = counted(result.coflows, "all", warmup_s)
+    mask = counted(result, "all", warmup_s)
     size = optional_column(result.coflows, "size_bytes")[mask] / 1e6
     estimated = optional_column(result.coflows, "estimated_bytes")[mask] / 1e6
     known = np.isfinite(estimated) & (estimated > 0)

@@ -8,23 +8,24 @@ from actors.causes import Remedy
 from emu.configuration.loading import Loading
 from emu.explaining.causes import Causes
 from emu.families.dags.columns import TABLES
-from emu.families.dags.comparison import compare_dags
 from emu.families.dags.explain import causes_of_all, explain_dag
 from emu.families.dags.keys import KEYS
 from emu.families.dags.network import on_network
 from emu.families.dags.plan import at_load, load_dags, nodes_for_load, slots_equal_to
 from emu.families.dags.plots import dag_figures
-from emu.families.dags.report import group_section, run_facts
 from emu.families.dags.results import dag_results
-from emu.families.dags.terminal_text import render_more, render_rows, render_summary
+from emu.families.dags.tables import FACTORS, FACTS, GROUPS, further_tables
 from emu.families.dags.testing import check_case, draw_case
 from emu.families.family import Family, Figures
 from emu.families.jobs.family import FAMILY as JOBS
 from emu.families.jobs.keys import KEYS as OF_JOBS
-from emu.families.jobs.metrics import job_values
+from emu.families.jobs.metrics import CLASSES, job_metrics
+from emu.families.jobs.tables import ALL_FACTS, division_rows, jobs_title, reasons
 from emu.families.jobs.target_groups import check_targets, jobs_of
 from emu.report.plots import Drawing, TimelineLook
-from emu.results.comparison import Comparing
+from emu.report.report_sections import comparison_sections
+from emu.results.measures import TERMINAL
+from emu.results.paired_comparison import Comparing
 from emu.results.result import Summarising
 from emu.sweeps.targets import Sizing
 from workloads.conversion import as_dags
@@ -93,6 +94,7 @@ FAMILY = Family(
     take=take,
     groups=JOBS.groups,
     part_of=JOBS.part_of,
+    in_group=JOBS.in_group,
     counters=counters,
     draw_case=draw_case,
     check_case=check_case,
@@ -106,16 +108,15 @@ FAMILY = Family(
         Summarising(
             results=dag_results,
             keeps_parts=lambda plan: True,  # what is written of a run is read off its tasks
-            values=job_values,
-            sections=group_section,
-            facts=run_facts,
+            metrics=job_metrics,
+            sections=comparison_sections,
+            title="job completion time (s)",
+            names={name: name for name in CLASSES},
+            tables=division_rows,
+            reasons=reasons,
+            facts=(*(fact for fact in ALL_FACTS if fact.only != TERMINAL), *FACTS),
         ),
-        Comparing(
-            compare=compare_dags,
-            render_rows=render_rows,
-            render_more=render_more,
-            render_summary=render_summary,
-        ),
+        Comparing(groups=GROUPS, title=jobs_title, factors=FACTORS, tables=further_tables),
         Drawing(
             figures=dag_figures,
             timeline=TimelineLook(

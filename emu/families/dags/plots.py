@@ -9,10 +9,14 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from emu.directories.run_directory import safe_name
-from emu.families.dags.comparison import improvement_factors
-from emu.families.jobs.comparison import classes_of_runs
 from emu.families.jobs.metrics import CLASSES
-from emu.families.jobs.plots import cdf_figure, division_figures, tenants_figures, use_figures
+from emu.families.jobs.plots import (
+    cdf_figure,
+    classes_of_runs,
+    division_figures,
+    tenants_figures,
+    use_figures,
+)
 from emu.report.distributions import paired_samples, shares_figure
 from emu.report.drawing import (
     Shown,
@@ -27,6 +31,7 @@ from emu.report.drawing import (
 )
 from emu.report.gantt import early_clause, has_tasks, job_figure, machines_figure, running_figure, shown_job
 from emu.report.scales import plain_ticks
+from emu.results.paired_comparison import single_factors
 from emu.results.result import Runs
 from workloads.arrow import optional_column
 
@@ -67,7 +72,7 @@ def _figures_of_tasks(results: Runs) -> Iterator[Shown]:
 
 def improvement_figure(results: Runs, warmup_s: float = 0.0) -> Figure | None:
     """Return the distribution of factors of improvement over each other scheduler, all seeds together, log x."""
-    samples = paired_samples(results, partial(improvement_factors, group="all", warmup_s=warmup_s))
+    samples = paired_samples(results, partial(single_factors, group="all", warmup_s=warmup_s))
     if not samples:
         return None
     low, high = np.quantile(np.concatenate(list(samples.values())), [0.002, 0.998])

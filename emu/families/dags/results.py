@@ -11,8 +11,8 @@ import pyarrow as pa
 
 from clusters.capacity import capacities, demands, work_s
 from emu.columns import make_table, null_unless
+from emu.families.coflows.results import coordinator_figures, decision_figures
 from emu.families.dags.columns import ATTEMPTS, FAIRNESS, JOBS, OF_NETWORK, OF_RERUNS, TASKS, TIMELINE
-from emu.families.dags.coordinator import describe_coordinator
 from emu.families.dags.fair_shares import fair_shares
 from emu.families.dags.network import describe_transfers
 from emu.families.dags.reruns import awaited_ns
@@ -28,6 +28,7 @@ from emu.families.jobs.resource_use import (
 )
 from emu.families.jobs.results import attempts_table, further_columns, jobs_columns, tasks_columns
 from emu.results.metrics import Float64Array, describe_utilisation, finite
+from emu.results.server_figures import server_figures
 from workloads.arrow import column, optional_column
 from workloads.critical_path import critical_paths_ns
 from workloads.dags import DagWorkload, stage_levels
@@ -231,6 +232,31 @@ def describe_dags(plan: Plan, outcome: Outcome, fairness: pa.Table, share: Float
     if launches:
         figures["leftover_share"] = outcome.counters.get("leftover_launches", 0) / launches
     return figures
+
+
+def describe_coordinator(workload: DagWorkload, outcome: Outcome) -> dict[str, dict[str, float]]:
+    """Return the ``coordinator`` and ``decisions`` parts of a summary; nothing without a coordinator.
+
+    They are those of a run of coflows. Where messages cost something, ``coordinator`` has besides what the
+    ``schedulers`` part has of those, for one server.
+    """
+    if outcome.series is None or not outcome.series.counts.size:
+        return {}
+    from actors.fabric.counters import COUNTERS
+
+    server = outcome.servers[-2:-1]  # before the listener
+    server = server[server["served"] > 0] if server.size else server
+    counters = dict(zip(COUNTERS.names, outcome.series.counts.tolist(), strict=True))
+    figures = coordinator_figures(counters, int(server["busy"][0]) if server.size else 0)
+    if server.size:
+        submit_ns = workload.arrays().submit_ns
+        span = int(submit_ns[0]), int(submit_ns[-1]), int(outcome.finish_ns.max())
+        found = server_figures(server, outcome.series.waits, *span)
+        del found["busiest"]  # it is alone
+        if "busiest_while_arriving" in found:
+            found["busy_while_arriving"] = found.pop("busiest_while_arriving")
+        figures["coordinator"] = figures.get("coordinator", {}) | found
+    return figures | decision_figures(outcome)
 
 
 def stage_of_task(workload: DagWorkload) -> npt.NDArray[np.int64]:

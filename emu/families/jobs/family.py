@@ -10,22 +10,21 @@ from emu.configuration.loading import Loading
 from emu.explaining.causes import Causes
 from emu.families.family import Family, Figures
 from emu.families.jobs.columns import TABLES
-from emu.families.jobs.comparison import compare_jobs, render_further, render_rows
 from emu.families.jobs.divisions import DIVISIONS, division_of, tenant_groups
 from emu.families.jobs.explain import explain_job, others_of
 from emu.families.jobs.loading import nodes_for_load, slots_equal_to
-from emu.families.jobs.metrics import CLASSES, SIDES, SPLIT, job_values, part_of, shown_classes
+from emu.families.jobs.metrics import CLASSES, SIDES, SPLIT, in_group, job_metrics, part_of, shown_classes
 from emu.families.jobs.plan import load_jobs
 from emu.families.jobs.plots import job_figures
-from emu.families.jobs.report import group_section, run_facts
 from emu.families.jobs.results import job_results, times_decisions
 from emu.families.jobs.run_causes import REMEDIES, causes_of_all, finer_causes_of_all, waits_by_reason
+from emu.families.jobs.tables import ALL_FACTS, GROUPS, further_tables, jobs_title, reasons, summary_tables
 from emu.families.jobs.target_groups import check_targets, jobs_of
 from emu.families.jobs.task_waits import add_waits
-from emu.families.jobs.terminal_text import render_summary
 from emu.families.jobs.testing import check_case, draw_case
 from emu.report.plots import Drawing, TimelineLook
-from emu.results.comparison import Comparing
+from emu.report.report_sections import comparison_sections
+from emu.results.paired_comparison import Comparing
 from emu.results.result import Summarising
 from emu.sweeps.targets import Sizing
 from workloads.conversion import as_jobs
@@ -100,6 +99,7 @@ FAMILY = Family(
     take=take,
     groups=groups,
     part_of=part_of,
+    in_group=in_group,
     counters=counters,
     draw_case=draw_case,
     check_case=check_case,
@@ -109,16 +109,15 @@ FAMILY = Family(
             results=job_results,
             keeps_parts=keeps_tasks,
             add_waits=add_waits,
-            values=job_values,
-            sections=group_section,
-            facts=run_facts,
+            metrics=job_metrics,
+            sections=comparison_sections,
+            title="job completion time (s)",
+            names={name: name for name in (*CLASSES, *SPLIT)},
+            tables=summary_tables,
+            facts=ALL_FACTS,
+            reasons=reasons,
         ),
-        Comparing(
-            compare=compare_jobs,
-            render_rows=render_rows,
-            render_more=render_further,
-            render_summary=render_summary,
-        ),
+        Comparing(groups=GROUPS, title=jobs_title, tables=further_tables),
         Drawing(
             figures=job_figures,
             timeline=TimelineLook(

@@ -223,11 +223,9 @@ def shown_classes(figures: Mapping[str, Any]) -> tuple[str, ...]:
     return ("all",) if len(there) == 2 and len(counts) == 1 else there
 
 
-def job_values(run: Result, metric: str, group: str, warmup_s: float) -> Float64Array:
-    """Return a metric of the jobs of a group that arrive after the warm-up, NaN for no value."""
-    threshold_s = run.summary["jobs"].get("slowdown_threshold_s", THRESHOLD_S)
-    counts = after_warmup(optional_column(run.jobs, "submit_s"), warmup_s) & in_group(run.jobs, group)
-    return values_of(run.jobs, threshold_s)[metric][counts]
+def job_metrics(run: Result) -> dict[str, Float64Array]:
+    """Return the metrics of each job of a run, NaN for no value."""
+    return values_of(run.jobs, run.summary["jobs"].get("slowdown_threshold_s", THRESHOLD_S))
 
 
 def part_of(summary: Mapping[str, Any], group: str) -> Mapping[str, Any]:

@@ -9,9 +9,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from emu.directories.run_directory import safe_name
-from emu.families.jobs.comparison import classes_of_runs
 from emu.families.jobs.divisions import DIVISIONS, Division
-from emu.families.jobs.metrics import SIDES, in_group, job_values
+from emu.families.jobs.metrics import SIDES, shown_classes
 from emu.families.registry import find_family
 from emu.report.distributions import distribution_figure, share_curve
 from emu.report.drawing import (
@@ -29,8 +28,8 @@ from emu.report.drawing import (
 )
 from emu.report.hover import GOES_ON
 from emu.report.scales import mark_log, plain_ticks
-from emu.results.metrics import Float64Array, after_warmup, describe_values
-from emu.results.result import Result, Runs
+from emu.results.metrics import Float64Array, describe_values
+from emu.results.result import Result, Runs, counted, values_of
 from workloads.arrow import coded_labels, optional_column
 
 if TYPE_CHECKING:
@@ -62,13 +61,18 @@ def job_figures(results: Runs, warmup_s: float = 0.0) -> Iterator[Shown]:
         )
 
 
+def classes_of_runs(results: Runs) -> set[str]:
+    """Return the classes that any of these runs shows apart from all jobs, and ``all``."""
+    return {name for own in results.values() for run in own for name in shown_classes(run.summary["jobs"])}
+
+
 def cdf_figure(results: Runs, job_class: str, warmup_s: float = 0.0) -> Figure | None:
     """Return the distribution of completion times of a class under each scheduler, all seeds together, log x.
 
     None where no job of the class has a completion time above 0.
     """
     samples = {
-        name: [job_values(run, "", job_class, warmup_s) for run in runs] for name, runs in results.items()
+        name: [values_of(run, "", job_class, warmup_s) for run in runs] for name, runs in results.items()
     }
     return distribution_figure(samples, f"completion time of {job_class} jobs (s)", "share of jobs")
 
@@ -285,7 +289,7 @@ def _waits(runs: Sequence[Result], group: str, warmup_s: float) -> tuple[Float64
     parts = []
     for run in runs:
         submit_s, wait_s = optional_column(run.jobs, "submit_s"), optional_column(run.jobs, "wait_s")
-        mask = after_warmup(submit_s, warmup_s) & in_group(run.jobs, group) & np.isfinite(wait_s)
+        mask = counted(run, group, warmup_s) & np.isfinite(wait_s)
         parts.append((submit_s[mask], wait_s[mask]))
     submits, waits = zip(*parts, strict=True)
     return np.concatenate(submits), np.concatenate(waits)

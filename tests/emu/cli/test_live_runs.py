@@ -18,9 +18,9 @@ from python_process import PATIENCE_S, ROOT
 
 import emu as package
 from emu.families.jobs.columns import FURTHER_TIMELINE, TIMELINE
-from emu.families.jobs.terminal_text import render_summary
 from emu.results.metrics import summarise_replicas
 from emu.results.result import read_result
+from emu.results.summary_text import render_summary
 from workloads.catalogue import save_workload
 from workloads.errors import InputError
 from workloads.jobs import JobWorkload, make_workload

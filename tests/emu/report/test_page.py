@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 from jinja2 import UndefinedError
 
-from emu.report.page import Cell, fill, paragraph, section, table_of
+from emu.report.page import fill, paragraph, section, table_of
+from emu.results.text_tables import Cell
 
 EVIL = "<script>'a' & \"b\"\x1b[0m</script>"
 SHOWN = "&lt;script&gt;&#39;a&#39; &amp; &#34;b&#34;\\u001b[0m&lt;/script&gt;"

@@ -18,14 +18,15 @@ import emu
 from emu.columns import make_table
 from emu.directories.names import REPORT_MARK
 from emu.families.jobs.columns import JOBS, TIMELINE
-from emu.families.jobs.comparison import compare_class, render_rows
 from emu.families.jobs.metrics import describe_jobs
 from emu.families.jobs.plots import cdf_figure
 from emu.report.drawing import save_figure, to_png, to_svg
 from emu.report.plots import timeline_figure
 from emu.report.report import render_report, write_report
 from emu.results.comparison import Comparison
-from emu.results.paired_comparison import Tolerance
+from emu.results.comparison_tables import render_rows
+from emu.results.measures import DEFAULT
+from emu.results.paired_comparison import Tolerance, compare_group
 from emu.results.result import Result
 from emu.results.run_groups import group_runs
 from emu.sweeps.report_input import read_runs
@@ -82,7 +83,7 @@ def two() -> dict[str, list[Result]]:
 
 
 def test_rows_by_hand(two: dict[str, list[Result]]) -> None:
-    base, other = compare_class(two, "short", 0.0)
+    base, other = compare_group(two, "short", 0.0)
     assert base.figures["mean"][0] == (15 + 30) / 2
     assert base.ratios["mean"] == (1.0, 0.0)
     assert math.isnan(base.improved)
@@ -95,7 +96,7 @@ def test_rows_by_hand(two: dict[str, list[Result]]) -> None:
     assert all(math.isnan(mean) for mean, _ in base.shares.values())
     assert other.improved == 0.5
     assert other.count == 2
-    (_, long) = compare_class(two, "long", 0.0)
+    (_, long) = compare_group(two, "long", 0.0)
     assert [long.shares[s][0] for s in ("better", "equal", "worse")] == [0.5, 0.5, 0.0]
 
 
@@ -103,8 +104,10 @@ def test_a_class_that_has_no_jobs_has_no_rows(two: dict[str, list[Result]]) -> N
     for runs in two.values():
         for run in runs:
             del run.summary["jobs"]["long"]
-    assert compare_class(two, "long", 0.0) == []
-    assert "long jobs" not in render_rows(compare_class(two, "short", 0.0), "head", Tolerance())
+    assert compare_group(two, "long", 0.0) == []
+    assert "long jobs" not in render_rows(
+        compare_group(two, "short", 0.0), "jobs", "head", Tolerance(), DEFAULT
+    )
 
 
 def test_the_table_as_printed() -> None:
@@ -112,8 +115,8 @@ def test_the_table_as_printed() -> None:
         "base": [result_of("base", [10.0, 1e5, 20.0, 2e5])],
         "other": [result_of("other", [5.0, 1e5, 8.0, 1e5])],
     }
-    rows = [r for c in ("short", "long", "all") for r in compare_class(one, c, 0.0)]
-    text = render_rows(rows, "w on 10 nodes", Tolerance())
+    rows = [r for c in ("short", "long", "all") for r in compare_group(one, c, 0.0)]
+    text = render_rows(rows, "jobs", "w on 10 nodes", Tolerance(), DEFAULT)
     assert text == (
         "w on 10 nodes: job completion time in seconds, and × that of base, below a tenth as 1/20×\n"
         "\n"

@@ -9,9 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from emu.families.jobs.comparison import compare_class
 from emu.results.comparison_row import SHARES
-from emu.results.paired_comparison import Tolerance, best_of, shares_of, tolerance_of
+from emu.results.paired_comparison import Tolerance, best_of, compare_group, shares_of, tolerance_of
 from tests.emu.results.test_comparison import result_of
 
 USUAL, EXACT = Tolerance(), Tolerance(0.0, 0.0)
@@ -109,7 +108,7 @@ def test_rows_know_where_they_are_the_best() -> None:
         "b": [result_of("b", [10.01, 1.0, 10.0, 1.0])],
         "c": [result_of("c", [50.0, 1.0, 60.0, 1.0])],
     }
-    a, b, c = compare_class(runs, "short", 0.0)
+    a, b, c = compare_group(runs, "short", 0.0)
     assert ("p50" in a.best, "p50" in b.best, "p50" in c.best) == (False, True, False)
     assert b.best >= {"mean", "p50", "max", "slowdown.mean"}
     assert not c.best

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 import emu.results.text_tables
 import emu.running.progress
-from emu.families.jobs.terminal_text import render_summary
+from emu.results.summary_text import render_summary, statistics_cells
 from emu.results.text_tables import (
     align,
     counter_text,
@@ -22,7 +22,6 @@ from emu.results.text_tables import (
     number,
     percent,
     ratio,
-    statistics_cells,
     with_error,
 )
 from emu.running.progress import describe, progress_bar

@@ -19,10 +19,10 @@ from emu.configuration.plan import Plan, prepare
 from emu.configuration.replicas import Replica
 from emu.configuration.workload_cache import WorkloadCache
 from emu.directories import run_directory as rd
-from emu.families.jobs.terminal_text import render_summary
 from emu.results.comparison import Comparison
 from emu.results.result import read_result
 from emu.results.run_groups import group_runs
+from emu.results.summary_text import render_summary
 from emu.sweeps.report_input import read_runs
 from emu.sweeps.sweep import prepare_sweep, sweep
 from workloads import catalogue

@@ -6,31 +6,27 @@ from __future__ import annotations
 
 import html.parser
 import math
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 from coflow_cases import four_coflows, outcome_of, result_of
 
-from emu.families.coflows.comparison import (
-    compare_coflows,
-    compare_coordinators,
-    compare_group,
-    compare_job_times,
-    compare_learning,
-    job_speedups,
-)
 from emu.families.coflows.family import FAMILY as COFLOWS
 from emu.families.coflows.metrics import shuffle_shares
 from emu.families.coflows.plots import coflow_figures
-from emu.families.coflows.terminal_text import coordinator_tables, render_summary
+from emu.families.coflows.tables import COORDINATORS, compare_job_times, job_speedups, learning
 from emu.report.drawing import to_svg
 from emu.report.percentile_plots import percentiles_figure
 from emu.report.plots import timeline_figure
 from emu.report.report import render_report
 from emu.results.comparison import Comparison
+from emu.results.paired_comparison import compare, compare_group
 from emu.results.result import Result
 from emu.results.run_groups import Axis
+from emu.results.summary_text import render_summary
+from emu.results.text_tables import TIMES
 from emu.sweeps.report_input import read_runs
 
 KNOWN = [math.nan, 3e6, math.nan, 900e6]
@@ -63,22 +59,26 @@ def test_rows_by_hand(runs: dict[str, list[Result]]) -> None:
     ratios = [8 / 4, 1.0, 300 / 200, 500 / 400]
     assert aalo.speedup["p50"][0] == np.median(ratios)
     assert aalo.speedup["p90"][0] == pytest.approx(np.percentile(ratios, 90))
-    bins = [row.group for row in compare_coflows(runs, 0.0) if row.scheduler == "aalo"]
+    bins = [row.group for row in compare(runs, 0.0) if row.scheduler == "aalo"]
     assert bins == ["all", "bin-1", "bin-2", "bin-3", "bin-4"]
     late = compare_group(runs, "all", 25.0)[1]
     assert (late.count, late.speedup["p50"][0]) == (4, 500 / 400)  # the summary has its own warm-up
 
 
 def test_learning_by_hand(runs: dict[str, list[Result]]) -> None:
-    philae, aalo = compare_learning(runs, 0.0)
-    assert (philae.count, aalo.count) == (2, 3)  # what was known at the arrival was not learned
-    assert philae.cct_share["mean"][0] == pytest.approx((1 / 2 + 8 / 400) / 2)
-    assert philae.late[0] == 0.5
-    assert aalo.latency_times[0] == np.median([10 / 1, 16 / 8])  # of the two that both learned
-    assert aalo.bytes_times[0] == 1.0
-    assert philae.error["mean"][0] == pytest.approx((0.5 + 1.25) / 2)
-    assert aalo.error == {}
-    assert compare_learning({"fair": runs["fair"]}, 0.0) == []
+    philae, aalo = learning(runs, 0.0).means(runs).values()
+    assert (philae["coflows"][0], aalo["coflows"][0]) == (
+        2,
+        3,
+    )  # what was known at the arrival was not learned
+    assert philae["time p50"][0] == pytest.approx((1 / 2 + 8 / 400) / 2)
+    assert philae["above 20%"][0] == 0.5
+    assert aalo[f"time {TIMES} P50"][0] == np.median([10 / 1, 16 / 8])  # of the two that both learned
+    assert aalo[f"bytes {TIMES} P50"][0] == 1.0
+    assert philae["size error mean"][0] == pytest.approx((0.5 + 1.25) / 2)
+    assert math.isnan(aalo["size error mean"][0])
+    fair = {"fair": runs["fair"]}
+    assert learning(fair, 0.0).tables(fair) == []
 
 
 def test_a_comparison_without_anything_finished_says_so() -> None:
@@ -88,14 +88,16 @@ def test_a_comparison_without_anything_finished_says_so() -> None:
 
 
 def test_coordinators_that_work_in_intervals_are_compared(runs: dict[str, list[Result]]) -> None:
-    ((name, figures),) = compare_coordinators(runs).items()
+    ((name, figures),) = COORDINATORS.means(runs).items()
     assert (name, figures["missed"][0], figures["updates"][0]) == ("philae", 0.1, 2.5)
-    (table,) = coordinator_tables({name: figures})
+    (table,) = COORDINATORS.tables(runs)
     assert table.rows == [["philae", "10.0%", "0.0%", "0", "2.5", "0", "0"]]
-    working = figures | {"work_s": (0.002, math.nan)}
-    (table,) = coordinator_tables({"working": working, name: figures})
+    (own,) = runs["philae"]
+    coordinator = own.summary["coordinator"] | {"work_s": 0.002}
+    working = replace(own, summary={**own.summary, "coordinator": coordinator})
+    (table,) = COORDINATORS.tables({"working": [working], "philae": [own]})
     assert [row[-1] for row in table.rows] == ["2", "-"]
-    assert coordinator_tables({}) == []
+    assert COORDINATORS.tables({"fair": runs["fair"]}) == []
 
 
 def test_jobs_gain_less_than_their_coflows(runs: dict[str, list[Result]]) -> None:

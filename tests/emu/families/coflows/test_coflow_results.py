@@ -15,7 +15,7 @@ from actors.schedulers.coflows.learned_and_admitted import Admitted
 from actors.setting import Switch
 from emu.columns import from_flags
 from emu.families.coflows.columns import TABLES
-from emu.families.coflows.metrics import BINS, describe_coflows, in_group, job_times, shuffle_shares, speedups
+from emu.families.coflows.metrics import BINS, describe_coflows, in_group, job_times, shuffle_shares
 from emu.families.coflows.plan import ports_of
 from emu.families.coflows.results import (
     coflows_table,
@@ -25,6 +25,7 @@ from emu.families.coflows.results import (
     timeline_table,
 )
 from emu.results.metrics import summarise_replicas
+from emu.results.paired_comparison import quotients
 from emu.results.result import read_result
 from tests.workloads.family_examples import coflows_of
 from workloads.arrow import optional_column
@@ -204,8 +205,8 @@ def test_coordinator_figures_are_shares_of_the_intervals() -> None:
 
 def test_speedups_leave_out_what_took_no_time_or_did_not_end() -> None:
     first, other = np.array([2.0, 0.0, np.nan, 4.0, 4.0]), np.array([3.0, 1.0, 1.0, np.nan, 2.0])
-    assert speedups(first, other, np.ones(5, bool)).tolist() == [1.5, 0.5]
-    assert speedups(first, other, np.array([False] * 4 + [True])).tolist() == [0.5]
+    assert quotients(other, first, np.ones(5, bool)).tolist() == [1.5, 0.5]
+    assert quotients(other, first, np.array([False] * 4 + [True])).tolist() == [0.5]
 
 
 def test_shuffle_shares_are_the_papers() -> None:

@@ -13,8 +13,8 @@ from coflow_cases import SWITCH, four_coflows, outcome_of, result_of
 from actors.kernel.cost import COST
 from actors.schedulers.coflows.learned_and_admitted import Admitted
 from emu.families.coflows.deadlines import (
+    DEADLINES,
     GAINS_HEAD,
-    compare_deadlines,
     compare_gains,
     deadline_tables,
     describe_deadlines,
@@ -98,7 +98,7 @@ def test_bytes_of_late_and_dropped_coflows_by_hand() -> None:
 
 def test_rows_and_the_columns_that_are_shown() -> None:
     results = {"a": [run_of("a", 2.5, BOTH), run_of("a", 2.0, FIRST, 2)], "b": [run_of("b", 2.0)] * 2}
-    found = compare_deadlines(results)
+    found = DEADLINES.means(results)
     own, other = found.values()
     size = optional_column(four_coflows().coflows, "size_bytes")
     late = size[1] / (size[0] + size[1])
@@ -112,14 +112,14 @@ def test_rows_and_the_columns_that_are_shown() -> None:
     assert other["met"] == (1.0, 0.0)
     assert math.isnan(other["admitted"][0])
     assert (own["wasted"][0], other["wasted"]) == (pytest.approx(late / 2), (0.0, 0.0))
-    assert deadline_tables({"b": other})[0].head[1:] == ["met", "wasted", "CCT / alone"]
-    assert deadline_tables(found)[0].rows[1][2:4] == ["-", "-"]
+    assert deadline_tables({"b": results["b"]})[0].head[1:] == ["met", "wasted", "CCT / alone"]
+    assert deadline_tables(results)[0].rows[1][2:4] == ["-", "-"]
     lines = Comparison(results, "", {}).to_text().splitlines()
     at = next(i for i, line in enumerate(lines) if line.startswith("coflows with a deadline; "))
     assert lines[at + 1].split()[:3] == ["met", "admitted", "late"]
     assert lines[at + 1].split()[3] == "wasted"
     assert lines[at + 3].split() == ["b", "100.0%", "-", "-", "0.0%", "1.625", "-", "-"]
-    assert compare_deadlines({}) == {}
+    assert DEADLINES.means({}) == {}
 
 
 def test_gains_by_hand() -> None:

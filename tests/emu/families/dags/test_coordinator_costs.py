@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 import emu
-from emu.families.dags.terminal_text import render_summary
 from emu.results.reasons import reason_rows
+from emu.results.summary_text import render_summary
 from tests.actors.dag_settings import mixed_dags, with_bytes
 from workloads.arrow import column
 from workloads.dags import make_dag_workload

@@ -9,7 +9,8 @@ import pytest
 
 import emu
 from emu.cli import main
-from emu.families.dags.comparison import compare_efficiency, improvement_factors, slowed_down
+from emu.families.dags.tables import efficiency, slowed_down
+from emu.results.paired_comparison import single_factors
 from emu.results.text_tables import TIMES
 from tests.actors.dag_settings import mixed_dags
 from workloads.arrow import optional_column
@@ -25,15 +26,15 @@ def test_a_comparison_shows_improvement_efficiency_and_fairness(tmp_path: Path) 
     for percent in (50, 75, 95):
         assert rows["drf"].speedup[f"p{percent}"][0] == pytest.approx(np.percentile(factors, percent))
     assert {row.group for row in comparison.rows()} == {"all"}
-    efficiency = list(compare_efficiency(comparison.results).values())
+    found = list(efficiency(comparison.results).means(comparison.results).values())
     spans = [runs[0].summary["jobs"]["makespan_s"] for runs in comparison.results.values()]
-    assert [row[TIMES][0] for row in efficiency][1:] == pytest.approx([s / spans[0] for s in spans[1:]])
-    assert all(row["over bound"][0] >= 1.0 for row in efficiency)
+    assert [row[TIMES][0] for row in found][1:] == pytest.approx([s / spans[0] for s in spans[1:]])
+    assert all(row["over bound"][0] >= 1.0 for row in found)
     text = comparison.to_text()
     for part in ("factors of improvement of carbyne", "Jain mean", "jobs that take longer under carbyne"):
         assert part in text
     first, other = (comparison.results[name][0] for name in ("carbyne", "drf"))
-    assert improvement_factors(first, other, "all", 0.0) == pytest.approx(factors)
+    assert single_factors(first, other, "all", 0.0) == pytest.approx(factors)
     assert slowed_down(np.array([0.5, 0.9, 1.0, 2.0])) == (0.5, 0.25, 0.5)
     page = (tmp_path / "c" / "report.html").read_text()
     for part in (

@@ -20,18 +20,18 @@ from actors.schedulers.jobs.pressure import Pressure
 from emu.columns import make_table, null_unless
 from emu.directories import run_directory as rd
 from emu.disk import sha256_of
-from emu.families.jobs.by_constraint import compare_kinds, render_kinds
 from emu.families.jobs.columns import CRV, JOBS, TABLES, TIMELINE
-from emu.families.jobs.comparison import compare_class
-from emu.families.jobs.further_tables import further_tables
 from emu.families.jobs.metrics import MOST_KINDS, OTHER_KINDS, SPLIT, describe_jobs
 from emu.families.jobs.plots import BINS, crv_figure, wait_figure, wait_over_time_figure
 from emu.families.jobs.results import crv_table
-from emu.families.jobs.terminal_text import render_summary
+from emu.families.jobs.tables import further_tables, kind_tables
 from emu.report.drawing import to_svg
 from emu.report.report import render_report
 from emu.results.comparison import Comparison
+from emu.results.paired_comparison import compare_group
 from emu.results.result import Result, read_result
+from emu.results.summary_text import render_summary
+from emu.results.text_tables import TIMES, ratio, with_error
 from emu.running.comparing import compare
 from workloads.catalogue import save_workload
 from workloads.constraints import parse_constraint_set, with_constraints
@@ -128,8 +128,7 @@ def test_a_workload_without_constraints_has_none_of_it() -> None:
     jobs = jobs_of([1, 2, 3], [None] * 3)
     assert {"constrained", "unconstrained", "by_constraint"}.isdisjoint(describe_jobs(jobs))
     plain = {"a": [run_of("a", jobs)], "b": [run_of("b", jobs)]}
-    assert further_tables(plain) == compare_kinds(plain) == []
-    assert render_kinds([]) == ""
+    assert list(further_tables(plain, [], 0.0)) == []
     assert wait_figure(plain, "short") is wait_over_time_figure(plain, "short") is None
     assert {row.group for row in Comparison(plain, "", {}).rows()} == {"all"}
 
@@ -174,17 +173,26 @@ def test_a_class_is_split_where_it_has_both(pair: dict[str, list[Result]]) -> No
     assert [aware.shares[s][0] for s in ("better", "equal", "worse")] == [0.0, 0.5, 0.5]
     free = rows["aware", "unconstrained short"]
     assert free.improved == pytest.approx((0 + 1 / 2) / 2)
-    assert compare_class(pair, "constrained long", 0.0) == []
+    assert compare_group(pair, "constrained long", 0.0) == []
 
 
 def test_kinds_are_compared_with_the_same_jobs_of_the_first(pair: dict[str, list[Result]]) -> None:
-    cores, isa = compare_kinds(pair)
-    assert (cores.kind, cores.count, isa.kind, isa.count) == ("cores", 2.0, "isa", 1.0)
-    assert cores.mean["aware"][0] == pytest.approx((5 + 2) / 2)
-    assert cores.ratio["aware"][0] == pytest.approx((5 / 2 + 2 / 2) / 2)
-    assert isa.ratio["aware"][0] == pytest.approx((6 / 2 + 4 / 4) / 2)
+    in_text, on_page = kind_tables(pair)
+    assert on_page.head == ["constraint", "jobs", "plain", "slowdown", "aware", TIMES, "slowdown"]
+    (cores, isa), several = on_page.rows, 12.7062 / 2  # times what two values differ by: half of the interval
     # Unconstrained short jobs are slowed down 3 times in the first run of "aware", 2 times in the second.
-    assert cores.slowdown["aware"][0] == pytest.approx((5 / 3 + 2 / 2) / 2)
+    values = {
+        4: (with_error, (5 + 2) / 2, several * (5 - 2)),
+        5: (ratio, (5 / 2 + 2 / 2) / 2, several * (5 / 2 - 1)),
+        6: (ratio, (5 / 3 + 2 / 2) / 2, several * (5 / 3 - 1)),
+    }
+    assert cores[:2] == ["cores", "2"]
+    assert {at: cores[at] for at in values} == {
+        at: write(mean, half) for at, (write, mean, half) in values.items()
+    }
+    assert isa[:2] == ["isa", "1"]
+    assert isa[5] == ratio((6 / 2 + 4 / 4) / 2, several * (6 / 2 - 1))
+    assert [list(row) for row in in_text.rows] == [[*row[:3], *row[4:6]] for row in on_page.rows]
 
 
 def test_the_tables_as_printed(pair: dict[str, list[Result]]) -> None:

@@ -15,15 +15,14 @@ from hypothesis import strategies as st
 
 import emu
 from clusters.cluster import build_cluster
-from emu.families.dags.terminal_text import render_summary as render_dags
 from emu.families.jobs.divisions import BY_PRIORITY, BY_TENANT, MOST_GROUPS, priority_bands, tenant_groups
-from emu.families.jobs.further_tables import further_tables
 from emu.families.jobs.metrics import in_group
 from emu.families.jobs.plots import division_figure, tenants_figures, use_figures
+from emu.families.jobs.tables import further_tables
 from emu.families.jobs.target_groups import jobs_of
-from emu.families.jobs.terminal_text import render_summary
 from emu.results.comparison import Comparison
 from emu.results.result import Result
+from emu.results.summary_text import render_summary
 from workloads.conversion import as_dags
 from workloads.jobs import JobWorkload, make_workload
 from workloads.requests import Requests
@@ -90,7 +89,7 @@ def test_waits_by_priority_by_hand(of_bands: Result) -> None:
 
 def test_a_comparison_shows_priorities_and_use(of_bands: Result, cluster: Path) -> None:
     runs = {"a": [of_bands], "b": [run(banded(), cluster, priorities=False)]}
-    waits, use = further_tables(runs)
+    waits, use = further_tables(runs, [], 0.0)
     rows = {(row[0], row[1]): list(row[2:]) for row in waits.rows}
     counts = {"9": "1 job", "5": "1 job", "1": "2 jobs", "0": "1 job"}
     assert [label for name, label in rows if name == "a"] == [
@@ -164,7 +163,8 @@ def test_of_slots_it_is_the_share_of_slots() -> None:
 
 
 def test_a_comparison_shows_tenants(by_tenant: Result, cluster: Path) -> None:
-    waits, _ = further_tables({"a": [by_tenant], "b": [run(of_tenants(), cluster, scheduler="random")]})
+    runs = {"a": [by_tenant], "b": [run(of_tenants(), cluster, scheduler="random")]}
+    waits, _ = further_tables(runs, [], 0.0)
     assert waits.head == ["scheduler", "jobs", "mean", "p50", "p90", "p99", *BY_TENANT.columns]
     rows = {(row[0], row[1]): list(row[2:]) for row in waits.rows}
     assert rows["a", "tenant ads (2 jobs)"][0] == "9.5"
@@ -190,7 +190,7 @@ def test_dag_jobs_have_it_too(cluster: Path) -> None:
     assert sorted(tenants) == ["(none)", "ads", "web"]
     assert tenants["web"]["dominant_share"] > 0
     assert set(result.tables["tenants"]["tenant"].to_pylist()) == set(tenants)
-    assert "queueing delay by tenant (s)" in render_dags(result.summary)
+    assert "queueing delay by tenant (s)" in render_summary(result.summary)
 
 
 # Neither of them, and which group a job is in
@@ -207,7 +207,12 @@ def test_a_workload_without_priorities_demands_or_two_tenants_has_none_of_it(
     assert "priority" not in result.jobs.column_names
     assert not {"by_priority", "by_tenant"} & set(result.summary["jobs"])
     assert result.tables.get("tenants") is None
-    assert further_tables(runs) == list(use_figures(runs, {})) == list(tenants_figures(runs)) == []
+    assert (
+        list(further_tables(runs, [], 0.0))
+        == list(use_figures(runs, {}))
+        == list(tenants_figures(runs))
+        == []
+    )
     assert division_figure(runs, BY_PRIORITY) is division_figure(runs, BY_TENANT) is None
 
 

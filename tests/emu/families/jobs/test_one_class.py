@@ -12,8 +12,8 @@ import emu as package
 from actors.causes import BEHIND_LONG, BEHIND_SHORT, BEHIND_TASKS
 from emu.explaining.event_record import Record
 from emu.families.jobs.run_causes import finer_causes_of_all
-from emu.families.jobs.terminal_text import render_summary
 from emu.report.report import render_report
+from emu.results.summary_text import render_summary
 from tests.emu.conftest import Ended, small_workload
 
 Cli = Callable[..., Ended]
