@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from textwrap import dedent
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -23,6 +24,33 @@ class Column(NamedTuple):
     nullable: bool = False
 
 
+TYPES = {
+    "int": pa.int64(),
+    "float": pa.float64(),
+    "text": pa.string(),
+    "flag": pa.bool_(),
+    "word": pa.dictionary(pa.int32(), pa.string()),
+}
+
+
+def columns_of(text: str) -> tuple[Column, ...]:
+    """Return the columns that a text declares, a line each: name, one of `TYPES`, unit, or ``-`` for none, and meaning.
+
+    A ``?`` behind a type is for a column that may be null; a meaning goes on in lines that are indented more.
+    """
+    lines: list[str] = []
+    for line in dedent(text).strip().splitlines():
+        if line.startswith(" "):
+            lines[-1] += f" {line.strip()}"
+        else:
+            lines.append(line)
+    found = []
+    for line in lines:
+        name, kind, unit, meaning = line.split(maxsplit=3)
+        found.append(Column(name, TYPES[kind.rstrip("?")], unit.strip("-"), meaning, kind.endswith("?")))
+    return tuple(found)
+
+
 class ResultTable(NamedTuple):
     """One result file."""
 
@@ -32,22 +60,12 @@ class ResultTable(NamedTuple):
     is_optional: bool = False  # whether it may be removed from a run directory
 
 
-COSTS = (
-    Column(
-        "scheduler",
-        pa.int64(),
-        "",
-        "The scheduler: probe schedulers from 0, then the central one, then the listener.",
-    ),
-    Column("cost_ns", pa.int64(), "ns", "CPU time of its handler for one message."),
-    Column("message", pa.string(), "", "The kind of the message, such as `REGISTER` or `DECIDE`."),
-    Column(
-        "decides",
-        pa.bool_(),
-        "",
-        "Whether a coordinator of coflows made a decision when it handled the message.",
-    ),
-)
+COSTS = columns_of("""
+    scheduler int  -  The scheduler: probe schedulers from 0, then the central one, then the listener.
+    cost_ns   int  ns CPU time of its handler for one message.
+    message   text -  The kind of the message, such as `REGISTER` or `DECIDE`.
+    decides   flag -  Whether a coordinator of coflows made a decision when it handled the message.
+""")
 """``costs.parquet``, of runs with measured costs: one row per message, by scheduler in the order of handling."""
 
 
@@ -62,8 +80,11 @@ def schema_of(columns: tuple[Column, ...]) -> pa.Schema:
     )
 
 
-def make_table(columns: tuple[Column, ...], data: Mapping[str, Any]) -> pa.Table:
-    """Return a table of exactly these columns, from Arrow or NumPy arrays by name."""
+def make_table(
+    columns: tuple[Column, ...], data: Mapping[str, Any], further: tuple[Column, ...] = ()
+) -> pa.Table:
+    """Return a table of these columns, and of the further ones that there are, from Arrow or NumPy arrays by name."""
+    columns += tuple(column for column in further if column.name in data)
     arrays = [a if isinstance(a := data[c.name], pa.Array) else from_numpy(a) for c in columns]
     return pa.Table.from_arrays(arrays, schema=schema_of(columns))
 

@@ -15,8 +15,7 @@ from actors.kernel.message_kinds import kinds_of
 from actors.worlds import Worlds
 from emu.families import registry
 from emu.families.family import Family
-from emu.results.paired_comparison import Comparing
-from emu.results.result import read_result
+from emu.results.result import Summarising, read_result
 from tests.toy_family import family as toy
 
 FAMILY = "tests.toy_family"
@@ -110,8 +109,10 @@ def test_its_load_is_brought_about() -> None:
 def test_a_family_that_leaves_something_out_is_no_family() -> None:
     given = {one.name: getattr(toy.FAMILY, one.name) for one in fields(Family)}
     Family(**given)
-    with pytest.raises(TypeError, match=r"Comparing.* missing 3 required keyword-only arguments: 'compare'"):
-        Family(**given | {"functions": ()})[Comparing]
+    with pytest.raises(
+        TypeError, match=r"Summarising.* missing 2 required keyword-only arguments: 'results'"
+    ):
+        Family(**given | {"functions": ()})[Summarising]
     del given["take"]
     with pytest.raises(TypeError, match=r"missing 1 required keyword-only argument: 'take'"):
         Family(**given)

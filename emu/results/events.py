@@ -11,7 +11,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from emu import disk
-from emu.columns import Column, null_unless, schema_of
+from emu.columns import columns_of, null_unless, schema_of
 from workloads.arrow import from_numpy
 from workloads.errors import InputError
 
@@ -20,26 +20,25 @@ if TYPE_CHECKING:
     from actors.hosting.recording import Recording
     from actors.setting import Setting
 
-KIND = pa.dictionary(pa.int32(), pa.string())
-COLUMNS = (
-    Column("time_ns", pa.int64(), "ns", "When the message arrived at its receiver, or when it happened."),
-    Column("kind", KIND, "", "Kind of the message, or of what happened: `START`, `BYPASS`, …"),
-    Column("sender", pa.int64(), "", "The actor that sent it: nodes from 0, then schedulers."),
-    Column("receiver", pa.int64(), "", "The actor that received it."),
-    Column("node", pa.int64(), "", "The node of the two; null between schedulers. Of two nodes the receiver.", True),
-    Column("job", pa.int64(), "", "The job, or coflow, that it names: its row in their table, from 0. Null for "
-           "messages of agents and coordinators of a network of DAG jobs.", True),
-    Column("task", pa.int64(), "", "The task, or flow, that it names, from 0 over all in workload order. Null for "
-           "flows between tasks of DAG jobs, which are not in the workload.", True),
-    Column("left_ns", pa.int64(), "ns", "When it left its sender; null for a message of an actor to itself.", True),
-    Column("queued", pa.int64(), "", "Entries that waited in the receiver's queue when it arrived."),
-    Column("number", pa.int64(), "", "Its place among the messages of its sender.", True),
-    Column("sent", pa.int64(), "", "Messages that the receiver had sent before. A message was sent during the last "
-           "event of its sender whose `sent` is at most its `number`."),
-    Column("b", pa.int64(), "", "The second number of the message, by its kind; times in ns."),
-    Column("c", pa.int64(), "", "The third."),
-    Column("d", pa.int64(), "", "The fourth."),
-)  # fmt: skip
+COLUMNS = columns_of("""
+    time_ns  int  ns When the message arrived at its receiver, or when it happened.
+    kind     word -  Kind of the message, or of what happened: `START`, `BYPASS`, …
+    sender   int  -  The actor that sent it: nodes from 0, then schedulers.
+    receiver int  -  The actor that received it.
+    node     int? -  The node of the two; null between schedulers. Of two nodes the receiver.
+    job      int? -  The job, or coflow, that it names: its row in their table, from 0. Null for messages of agents and
+          coordinators of a network of DAG jobs.
+    task     int? -  The task, or flow, that it names, from 0 over all in workload order. Null for flows between tasks
+          of DAG jobs, which are not in the workload.
+    left_ns  int? ns When it left its sender; null for a message of an actor to itself.
+    queued   int  -  Entries that waited in the receiver's queue when it arrived.
+    number   int? -  Its place among the messages of its sender.
+    sent     int  -  Messages that the receiver had sent before. A message was sent during the last event of its sender
+          whose `sent` is at most its `number`.
+    b        int  -  The second number of the message, by its kind; times in ns.
+    c        int  -  The third.
+    d        int  -  The fourth.
+""")
 SCHEMA = schema_of(COLUMNS)
 
 

@@ -1,13 +1,14 @@
-"""Arrow arrays from and to NumPy, as pyarrow itself has them."""
+"""Declared columns, and Arrow arrays from and to NumPy, as pyarrow itself has them."""
 
 from __future__ import annotations
 
 import numpy as np
 import pyarrow as pa
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from emu.columns import equals_text, null_unless
+from emu.columns import Column, columns_of, equals_text, make_table, null_unless
 from workloads.arrow import coded_labels, optional_column
 
 
@@ -43,3 +44,26 @@ def test_codes_stand_for_texts(words: list[str | None], skip: int) -> None:
     texts, codes = coded_labels(table["x"])
     assert [None if code < 0 else texts[code] for code in codes.tolist()] == words[skip:]
     assert len(set(texts)) == len(texts)
+
+
+def test_columns_are_declared_a_line_each() -> None:
+    columns = columns_of("""
+        id      int    -   Its id, from 0.
+        sent_s  float? s   When it was sent; null if
+          it was not.
+        speed   float  B/s Of its port.
+    """)
+    assert columns == (
+        Column("id", pa.int64(), "", "Its id, from 0."),
+        Column("sent_s", pa.float64(), "s", "When it was sent; null if it was not.", True),
+        Column("speed", pa.float64(), "B/s", "Of its port."),
+    )
+    with pytest.raises(KeyError, match="integer"):
+        columns_of("id integer - Its id.")
+
+
+def test_a_table_has_the_further_columns_that_there_are() -> None:
+    own, more = columns_of("id int - Its id."), columns_of("a int - A.\nb int - B.")
+    table = make_table(own, {"id": np.arange(2), "b": np.ones(2, np.int64)}, more)
+    assert table.column_names == ["id", "b"]
+    assert table.schema.field("b").metadata[b"description"] == b"B."

@@ -7,13 +7,12 @@ from collections.abc import Iterator
 from actors.causes import Remedy
 from emu.configuration.loading import Loading
 from emu.explaining.causes import Causes
-from emu.families.coflows.columns import TABLES
 from emu.families.coflows.deadlines import answers, compare_gains
 from emu.families.coflows.explain import causes_of_all, explain_coflow
 from emu.families.coflows.metrics import BINS, GROUPS, in_group, part_of, values_of
 from emu.families.coflows.plan import at_load, load_coflows, switch_of
 from emu.families.coflows.plots import coflow_figures
-from emu.families.coflows.results import coflow_results
+from emu.families.coflows.results import TABLES, coflow_results
 from emu.families.coflows.tables import FACTORS, FACTS, NAMES, WAITS, further_tables, rows_title
 from emu.families.coflows.testing import check_case, draw_case
 from emu.families.family import Family, Figures

@@ -1,4 +1,4 @@
-"""Tables and figures of a run of coflows, from what its emulation gave."""
+"""Tables and figures of a run of coflows: their columns, and how they are computed from what an emulation gave."""
 
 from __future__ import annotations
 
@@ -9,8 +9,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from emu.columns import from_flags, make_table, null_unless
-from emu.families.coflows.columns import COFLOWS, FLOWS, FURTHER_FLOWS, TIMELINE
+from emu.columns import COSTS, ResultTable, columns_of, from_flags, make_table, null_unless
 from emu.families.coflows.metrics import describe_coflows
 from emu.families.coflows.plan import ports_of, switch_of
 from emu.results.metrics import percentiles
@@ -30,6 +29,59 @@ _OF_OUTCOME = {
     "running_flows": "running_short",
 }
 """Columns of the timeline by their names in an outcome, which has one class of flows."""
+
+
+COFLOWS = columns_of("""
+    coflow_id       int    -     The coflow's id in the workload.
+    arrival_s       float  s     When the coflow arrived.
+    finish_s        float? s     When its last flow ended; null if the coflow did not finish.
+    cct_s           float? s     Coflow completion time, finish_s - arrival_s.
+    width           int    flows Flows of the coflow.
+    senders         int    ports Distinct ingress ports of its flows.
+    receivers       int    ports Distinct egress ports of its flows.
+    size_bytes      float  B     Sum over its flows.
+    weight          float  -     Its weight.
+    deadline_s      float? s     When it should end, in absolute time; null for no deadline.
+    admitted        flag   -     Whether the scheduler's last decision admitted it; true without admission.
+    met_deadline    flag?  -     Whether it ended by its deadline; null without a deadline.
+    start_s         float? s     When its first flow began to be sent; null if none did.
+    ideal_s         float  s     Completion time alone on the switch: bytes over speed of the port where that is
+          largest.
+    slowdown        float? -     cct_s / ideal_s; null if ideal_s is 0 or the coflow did not finish.
+    learned_s       float? s     From its arrival until the scheduler had learned what it orders it by: the queue in
+          which it ends, or its size by its pilot flows. Null where there was nothing to learn, or it was not learned.
+    learned_bytes   float? B     What the coflow had sent by then.
+    estimated_bytes float? B     Its size as the scheduler estimated it, or null.
+    admitted_s      float? s     When it last became admitted; null if it never did, or without admission.
+    rejected_s      float? s     When it last became rejected; null if it never did.
+    wasted_bytes    float? B     Bytes sent without effect: its size if it ended after its deadline; if it was dropped,
+          what it had sent when that decision took effect; 0 if it met its deadline. Null without a deadline, and if it
+          left for another reason.
+""")
+
+TIMELINE = columns_of("""
+    time_s        float s     Virtual time of the row.
+    utilisation   float -     Flows that have begun and not ended, over the number of ports; above 1 where flows share
+          ports or pause.
+    waiting_flows int   flows Flows that have arrived and not begun to be sent.
+    running_flows int   flows Flows that have begun and not ended.
+""")
+
+FLOWS = columns_of("""
+    coflow_id  int    - The flow's coflow.
+    flow       int    - Position of the flow in its coflow, from 0, in workload order.
+    ingress    int    - Port it enters the switch by.
+    egress     int    - Port it leaves by.
+    size_bytes float  B What is to be sent.
+    start_s    float? s When it began to be sent; null if it did not.
+    finish_s   float? s When it ended; null if it did not.
+""")
+
+FURTHER_FLOWS = columns_of("""
+    ingress_bytes_per_s float B/s Speed of the port it enters the switch by.
+    egress_bytes_per_s  float B/s Speed of the port it leaves by.
+""")
+"""Further columns of ``flows.parquet``, where the workload states port speeds; else all have `fabric.port_speed`."""
 
 
 def coflow_results(plan: Plan, outcome: Outcome) -> tuple[dict[str, pa.Table | None], dict[str, Any]]:
@@ -193,3 +245,13 @@ def _wasted(
     sent = found.sent_bytes if isinstance(found, Admitted) else np.full(len(finished), np.nan)
     wasted = np.where(met, 0.0, np.where(finished, size_bytes, sent))
     return null_unless(due & ~np.isnan(wasted), wasted)
+
+
+TABLES = {
+    "coflows": ResultTable(COFLOWS, "One row per coflow of the workload, in workload order."),
+    "timeline": ResultTable(TIMELINE, "One row per `timeline.period` of virtual time."),
+    "flows": ResultTable(
+        FLOWS, "With `output.tasks`: one row per flow, in workload order.", FURTHER_FLOWS, is_optional=True
+    ),
+    "costs": ResultTable(COSTS, is_optional=True),
+}

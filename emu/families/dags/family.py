@@ -7,13 +7,12 @@ from typing import Any
 from actors.causes import Remedy
 from emu.configuration.loading import Loading
 from emu.explaining.causes import Causes
-from emu.families.dags.columns import TABLES
 from emu.families.dags.explain import causes_of_all, explain_dag
 from emu.families.dags.keys import KEYS
 from emu.families.dags.network import on_network
 from emu.families.dags.plan import at_load, load_dags, nodes_for_load, slots_equal_to
 from emu.families.dags.plots import dag_figures
-from emu.families.dags.results import dag_results
+from emu.families.dags.results import TABLES, dag_results
 from emu.families.dags.tables import FACTORS, FACTS, GROUPS, further_tables
 from emu.families.dags.testing import check_case, draw_case
 from emu.families.family import Family, Figures

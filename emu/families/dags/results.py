@@ -1,4 +1,4 @@
-"""Tables and figures of a run of DAG jobs, from the outcome of its emulation."""
+"""Tables and figures of a run of DAG jobs: their columns, and how they are computed from an outcome."""
 
 from __future__ import annotations
 
@@ -10,23 +10,32 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from clusters.capacity import capacities, demands, work_s
-from emu.columns import make_table, null_unless
+from emu.columns import COSTS, ResultTable, columns_of, make_table, null_unless
 from emu.families.coflows.results import coordinator_figures, decision_figures
-from emu.families.dags.columns import ATTEMPTS, FAIRNESS, JOBS, OF_NETWORK, OF_RERUNS, TASKS, TIMELINE
 from emu.families.dags.fair_shares import fair_shares
 from emu.families.dags.network import describe_transfers
 from emu.families.dags.reruns import awaited_ns
 from emu.families.dags.utilisation import count_between, runnable_ns, wide_enough, windows
-from emu.families.jobs.columns import FURTHER_JOBS, FURTHER_TIMELINE
 from emu.families.jobs.metrics import describe_jobs
 from emu.families.jobs.resource_use import (
+    RESOURCES,
+    TENANTS,
     mean_held,
     resources_table,
     tenants_held,
     use_over_time,
     with_shares,
 )
-from emu.families.jobs.results import attempts_table, further_columns, jobs_columns, tasks_columns
+from emu.families.jobs.results import ATTEMPTS as OF_ATTEMPTS
+from emu.families.jobs.results import (
+    FURTHER_JOBS,
+    FURTHER_TIMELINE,
+    attempts_table,
+    jobs_columns,
+    tasks_columns,
+)
+from emu.families.jobs.results import JOBS as OF_JOBS
+from emu.families.jobs.results import TASKS as OF_TASKS
 from emu.results.metrics import Float64Array, describe_utilisation, finite
 from emu.results.server_figures import server_figures
 from workloads.arrow import column, optional_column
@@ -46,6 +55,72 @@ INDICES = {
     "jain_up_to_share": "fairness_up_to_share",
 }
 """Columns of ``fairness.parquet``, and what a summary calls them."""
+
+
+_IDEAL = columns_of("""
+    ideal_s float s Length of the job's critical path: its completion time on an empty cluster of unlimited size and
+          without network delay.
+""")
+
+JOBS = (
+    *(_IDEAL[0] if column.name == "ideal_s" else column for column in OF_JOBS),
+    *columns_of("""
+    num_stages      int   - Stages of the job.
+    levels          int   - Stages on its longest chain of stages.
+    dominant_work_s float s How long its tasks would occupy the whole cluster, by the resource of which they take most.
+"""),
+)
+
+TIMELINE = columns_of("""
+    time_s         float s     Virtual time of the row.
+    utilisation    float -     Share of the capacity of all machines that tasks hold, of the resource with the largest
+          share, 0..1.
+    running_tasks  int   tasks Tasks that run, or fetch their input.
+    runnable_tasks int   tasks Tasks that may be launched (`runnable_s` of tasks) and have not started.
+    running_jobs   int   jobs  Jobs that have arrived and not ended.
+""")
+
+FAIRNESS = columns_of("""
+    time_s           float  s    End of the window.
+    jobs             int    jobs Jobs that were present in the window: arrived before its end, and not ended at its
+          begin.
+    jain             float? -    Jain's index of what these jobs held while they were present: for each the mean over
+          that time of its shares of all resources; null where no job held anything.
+    jain_running     float? -    The same of those jobs that ran a task in the window.
+    jain_up_to_share float? -    Jain's index of what the jobs of `jain` held up to their fair share: for each the mean
+          over the time in which it was present of its share of the resource of which it held most then, and no more
+          than the mean over that time of the dominant share that DRF in closed form gives each job that is present, of
+          all machines, by the demands of jobs' mean tasks; null where no job held anything.
+""")
+
+_STAGE = columns_of("""
+    stage int - The task's stage in its job, from 0.
+""")
+TASKS = (
+    *OF_TASKS,
+    *_STAGE,
+    *columns_of("""
+    runnable_s float? s When the last task that it waits for ended, or the job arrived; null if that did not happen.
+          With `network.registration=pipelined` it waits, over an edge whose bytes are shuffled, until the last task is
+          launched. With `network.shuffle=push` a task that has input from others waits until the manager knows that
+          all of it is at its machine.
+"""),
+)
+OF_NETWORK = columns_of("""
+    fetched_s       float? s With a network: when all its input had come, and with `network.shuffle=pull` it began to
+          compute; null if it needed none, or did not get it.
+    parents_ended_s float? s With `network.registration=pipelined` or `network.shuffle=push`: when the last task that
+          it needs output of, or waits for, ended, or the job arrived; null if that did not happen.
+    sent_s          float? s With `network.shuffle=push`: when its input began to be sent to its machine; null if no
+          task sends it any, or that did not happen.
+""")
+
+ATTEMPTS = (*OF_ATTEMPTS, *_STAGE)
+OF_RERUNS = columns_of("""
+    runnable_s float s With a network, where tasks ran again that had ended: when the last task that it waits for had
+          ended, or the job arrived, or it had ended itself before.
+""")
+"""Further columns of ``attempts.parquet``."""
 
 
 def dag_results(plan: Plan, outcome: Outcome) -> tuple[dict[str, pa.Table | None], dict[str, Any]]:
@@ -98,16 +173,15 @@ def jobs_table(workload: DagWorkload, cluster: Cluster, outcome: Outcome) -> pa.
     first = arrays.first_stage[:-1]
     of_stage = np.add.reduceat(arrays.duration_ns / 1e9, arrays.stage_first_task[:-1])
     work = np.add.reduceat(shares_of_tasks(workload, cluster) * of_stage[:, None], first)
-    further = further_columns(workload, outcome)
     return make_table(
-        JOBS + tuple(c for c in FURTHER_JOBS if c.name in further),
+        JOBS,
         {
             **jobs_columns(workload, outcome, critical_paths_ns(workload)),
             "num_stages": np.diff(arrays.first_stage),
             "levels": np.maximum.reduceat(stage_levels(workload), first) + 1,
             "dominant_work_s": work.max(axis=1),
-            **further,
         },
+        FURTHER_JOBS,
     )
 
 
@@ -129,9 +203,8 @@ def timeline_tables(
     running = count_between(time_ns, *outcome.spans()[1:])
     names = list(workload.resources) or ["slots"]
     live = {c.name: outcome.timeline[c.name] for c in FURTHER_TIMELINE if c.name in outcome.timeline}
-    columns = TIMELINE + tuple(c for c in FURTHER_TIMELINE if c.name in live)
     timeline = make_table(
-        columns,
+        TIMELINE,
         {
             "time_s": time_s,
             "utilisation": used.max(axis=1) if used.size else np.zeros(0),
@@ -140,6 +213,7 @@ def timeline_tables(
             "running_jobs": count_between(time_ns, workload.arrays().submit_ns, outcome.finish_ns),
             **{name: np.asarray(values, np.int64) for name, values in live.items()},
         },
+        FURTHER_TIMELINE,
     )
     return timeline, resources_table(time_s, names, used)
 
@@ -182,13 +256,14 @@ def tasks_table(workload: DagWorkload, outcome: Outcome, runnable: npt.NDArray[n
             sent = outcome.series.sent_ns
             network["sent_s"] = null_unless(sent >= 0, sent / 1e9)
     return make_table(
-        (*TASKS, *(of for of in OF_NETWORK if of.name in network)),
+        TASKS,
         {
             **tasks_columns(workload, outcome.tasks),
             **network,
             "stage": column(workload.tasks, "stage"),
             "runnable_s": null_unless(runnable >= 0, runnable / 1e9),
         },
+        OF_NETWORK,
     )
 
 
@@ -317,3 +392,21 @@ def _all_ended(workload: DagWorkload, tasks: Tasks, *launched: npt.NDArray[Any])
     return runnable_ns(
         a.submit_ns, a.first_stage, a.stage_first_task, *parents, tasks["finish_ns"], *launched
     )
+
+
+TABLES = {
+    "jobs": ResultTable(JOBS, "One row per job of the workload, in workload order.", FURTHER_JOBS),
+    "timeline": ResultTable(TIMELINE, "One row per `timeline.period` of virtual time.", FURTHER_TIMELINE),
+    "resources": ResultTable(RESOURCES, "One row per `timeline.period` and resource."),
+    "tenants": ResultTable(TENANTS, is_optional=True),
+    "fairness": ResultTable(
+        FAIRNESS,
+        "One row per window of `fairness.window`, from the first arrival on. Windows are twice, four times … as long "
+        "where there would be more than a million.",
+    ),
+    "tasks": ResultTable(
+        TASKS, "With `output.tasks`: one row per task, in workload order.", OF_NETWORK, is_optional=True
+    ),
+    "attempts": ResultTable(ATTEMPTS, "", OF_RERUNS, is_optional=True),
+    "costs": ResultTable(COSTS, is_optional=True),
+}

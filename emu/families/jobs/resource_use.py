@@ -9,8 +9,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from emu.columns import Column, make_table
-from emu.families.jobs.columns import RESOURCES, TENANTS
+from emu.columns import Column, columns_of, make_table
 from emu.families.jobs.divisions import BY_TENANT, SHARE, tenant_groups
 from emu.results.metrics import BoolArray
 from workloads.arrow import column, from_numpy, from_strings
@@ -19,6 +18,20 @@ if TYPE_CHECKING:
     from actors.hosting.outcome import Outcome
 
 Float64Array = npt.NDArray[np.float64]
+
+RESOURCES = columns_of("""
+    time_s   float s End of the span of time that the row is of, one `timeline.period`.
+    resource text  - A resource of machines; `slots` where the workload states no demands.
+    used     float - Share of the capacity of all machines that tasks held, in the mean over the span. Above 1 where
+          demands were underestimated.
+""")
+
+TENANTS = columns_of("""
+    time_s float s End of the span of time that the row is of, one `timeline.period`.
+    tenant text  - A tenant; `(none)`: jobs without one; `(others)`: all beyond the first 12.
+    share  float - Share of the capacity of all machines that the tenant's tasks held, of the resource of which they
+          held most, or of slots, in the mean over the span.
+""")
 
 
 def held_by(

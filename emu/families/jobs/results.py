@@ -1,4 +1,4 @@
-"""Tables of a run of jobs."""
+"""Tables of a run of jobs: their columns, and how these are computed."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from emu.columns import Column, make_table, null_unless
-from emu.families.jobs.columns import ATTEMPTS, CRV, FURTHER_JOBS, FURTHER_TIMELINE, TASKS, TIMELINE
-from emu.families.jobs.columns import JOBS as JOB_COLUMNS
+from emu.columns import COSTS, Column, ResultTable, columns_of, make_table, null_unless
 from emu.families.jobs.metrics import describe_jobs
 from emu.families.jobs.resource_use import (
+    RESOURCES,
+    TENANTS,
     mean_held,
     resources_table,
     tenants_held,
@@ -34,23 +34,92 @@ if TYPE_CHECKING:
     from emu.configuration.plan import Plan
 
 
+JOBS = columns_of("""
+    job_id      int    - The job's id in the workload.
+    submit_s    float  s When the job arrived.
+    start_s     float? s When its first task started; null if none did.
+    finish_s    float? s When its last task finished; null if the job did not finish.
+    jct_s       float? s Job completion time, finish_s - submit_s.
+    wait_s      float? s Time until the first task started, start_s - submit_s.
+    ideal_s     float  s Duration of the job's longest task: its completion time on an empty cluster of unlimited size
+          and without network delay.
+    slowdown    float? - jct_s / ideal_s; null if ideal_s is 0 or the job did not finish.
+    num_tasks   int    - Tasks of the job.
+    mean_task_s float  s Mean task duration as the workload states it.
+    job_class   text   - `long` if mean_task_s is above the short cut-off, else `short`.
+    constraint  text?  - Kind of the job's placement constraint, or null.
+    tenant      text?  - Who submitted the job, or null.
+""")
+
+FURTHER_JOBS = columns_of("""
+    priority       int?  - Its priority, the larger goes first; null if it states none: 0.
+    evictions      int   - How often tasks of it were evicted.
+    evicted_work_s float s Work that was lost when its tasks were evicted, and the time that it took to restore them.
+""")
+"""Further columns of ``jobs.parquet``, of runs whose workload states priorities, and of runs with preemption."""
+
+TIMELINE = columns_of("""
+    time_s        float s     Virtual time of the row.
+    utilisation   float -     Share of all slots that run a task, 0..1. With resources: the share of the capacity of
+          all nodes that tasks held of the resource with the largest share, in the mean over the span before.
+    queued_short  int   tasks Tasks of short jobs that have arrived and not started.
+    queued_long   int   tasks Tasks of long jobs that have arrived and not started.
+    running_short int   tasks Tasks of short jobs that run.
+    running_long  int   tasks Tasks of long jobs that run.
+""")
+
+FURTHER_TIMELINE = columns_of("""
+    up_nodes          int nodes  With failures: nodes that are up.
+    backlog           int events With the clock `live`: events that were due and not handled when their partition
+          looked for some: the most since the row before, summed over partitions.
+    scheduler_backlog int events The same of partitions with schedulers.
+""")
+"""Further columns of ``timeline.parquet``, of runs in which nodes fail or with the clock `live`."""
+
+TASKS = columns_of("""
+    job_id     int    - The task's job.
+    task       int    - Position of the task in its job, from 0, in workload order.
+    node       int?   - Node that ran the task; null if it did not start.
+    start_s    float? s When the task started; null if it did not.
+    finish_s   float? s When the task finished; null if it did not.
+    duration_s float  s Duration of the task in the workload.
+""")
+
+FURTHER_TASKS = columns_of("""
+    slot        int?   -     Slot of the node, from 0: the slots of a node are alike, and a task is shown in the first
+          that is free. Null if the task did not finish.
+    enqueued_s  float? s     When the task, or the probe that fetched it, joined the queue of its node; of a sticky
+          probe when the task before it ended. Null if the task did not start.
+    ahead       int?   tasks Tasks that ran on the node from then until the start of the task; 0 if it did not wait.
+    ahead_s     float? s     How long these ran in that time, summed over the node's slots.
+    probes_sent int?   -     Probes that schedulers had sent for its job until the task started.
+""")
+"""Further columns of ``tasks.parquet``, with `output.events`; null for tasks of jobs that are not recorded."""
+
+ATTEMPTS = columns_of("""
+    job_id  int   - The task's job.
+    task    int   - Position of the task in its job, from 0, in workload order.
+    node    int   - Node that ran the task.
+    start_s float s When the attempt started.
+    end_s   float s When the task was evicted, was lost with its node, its gang or its input, or ended.
+    ended   flag  - Whether it had ended: it ran again as its gang, or with a network its output, was lost.
+""")
+
+CRV = columns_of("""
+    time_s   float  s When the scheduler's monitor made the row, in virtual time.
+    resource text   - The attribute of nodes that constraints are on.
+    demand   float  - Demand for the resource as the monitor knew it: queued tasks that ask for it.
+    supply   float? - Supply of the resource: nodes that have it as queued tasks ask for it; null while no queued task
+          does.
+    crv      float  - The resource's entry of the Constraint Resource Vector: demand over supply.
+""")
+
+
 def jobs_table(workload: JobWorkload, outcome: Outcome) -> pa.Table:
     """Return the table of jobs."""
     arrays = workload.arrays()
     ideal_ns = np.maximum.reduceat(arrays.duration_ns, arrays.first_task[:-1])
-    columns = further_columns(workload, outcome)
-    kept = tuple(c for c in FURTHER_JOBS if c.name in columns)
-    return make_table(JOB_COLUMNS + kept, jobs_columns(workload, outcome, ideal_ns) | columns)
-
-
-def further_columns(workload: JobWorkload | DagWorkload, outcome: Outcome) -> dict[str, Any]:
-    """Return the further columns of the table of jobs by name: what the workload states, and evictions."""
-    jobs = workload.jobs
-    found = {c.name: jobs[c.name].combine_chunks() for c in FURTHER_JOBS if c.name in jobs.column_names}
-    if outcome.evicted is not None:
-        evictions, lost_us = outcome.evicted
-        found |= {"evictions": evictions, "evicted_work_s": lost_us / 1e6}
-    return found
+    return make_table(JOBS, jobs_columns(workload, outcome, ideal_ns), FURTHER_JOBS)
 
 
 def jobs_columns(
@@ -65,7 +134,12 @@ def jobs_columns(
     jct_s = (outcome.finish_ns - arrays.submit_ns) / 1e9
     ideal_s = ideal_ns / 1e9
     sized = finished & (ideal_ns > 0)
-    jobs = workload.jobs
+    jobs, more = workload.jobs, {}
+    if "priority" in jobs.column_names:
+        more["priority"] = jobs["priority"].combine_chunks()
+    if outcome.evicted is not None:
+        evictions, lost_us = outcome.evicted
+        more |= {"evictions": evictions, "evicted_work_s": lost_us / 1e6}
     return {
         "job_id": column(jobs, "job_id"),
         "submit_s": column(jobs, "submit_s"),
@@ -80,15 +154,15 @@ def jobs_columns(
         "job_class": from_strings(np.where(outcome.is_long, "long", "short").tolist()),
         "constraint": jobs["constraint"].combine_chunks(),
         "tenant": jobs["tenant"].combine_chunks(),
+        **more,
     }
 
 
 def timeline_table(timeline: Mapping[str, npt.NDArray[Any]]) -> pa.Table:
     """Return the table of a timeline."""
-    columns = TIMELINE + tuple(c for c in FURTHER_TIMELINE if c.name in timeline)
-    return make_table(
-        columns, {c.name: np.asarray(timeline[c.name], c.type.to_pandas_dtype()) for c in columns}
-    )
+    types = {c.name: c.type.to_pandas_dtype() for c in TIMELINE + FURTHER_TIMELINE}
+    rows = {name: np.asarray(of, types[name]) for name, of in timeline.items() if name in types}
+    return make_table(TIMELINE, rows, FURTHER_TIMELINE)
 
 
 def crv_table(pressure: Pressure | None) -> pa.Table | None:
@@ -217,3 +291,39 @@ def _latency(plan: Plan, workload: JobWorkload, outcome: Outcome, jobs: pa.Table
         return sustained
     slots, warmup_s = plan.cluster.slots(), plan.config["warmup"]
     return sustained | {"decision_latency": describe_latency(workload, outcome.tasks, slots, jobs, warmup_s)}
+
+
+TABLES = {
+    "jobs": ResultTable(JOBS, "One row per job of the workload, in workload order.", FURTHER_JOBS),
+    "timeline": ResultTable(TIMELINE, "One row per `timeline.period` of virtual time.", FURTHER_TIMELINE),
+    "crv": ResultTable(
+        CRV,
+        "Of schedulers that watch demand and supply by constraint: one row per time and resource.",
+        is_optional=True,
+    ),
+    "resources": ResultTable(
+        RESOURCES,
+        "Where tasks hold resources of nodes: one row per `timeline.period` and resource.",
+        is_optional=True,
+    ),
+    "tenants": ResultTable(
+        TENANTS,
+        "Where jobs have two tenants or more, those without tenant counted as one: one row per `timeline.period` and "
+        "tenant, the tenant with the most work first.",
+        is_optional=True,
+    ),
+    "tasks": ResultTable(
+        TASKS, "With `output.tasks`: one row per task, in workload order.", FURTHER_TASKS, is_optional=True
+    ),
+    "attempts": ResultTable(
+        ATTEMPTS,
+        "With `output.tasks`, where tasks were evicted or lost: one row per attempt that an eviction or a failure "
+        "ended, by task and start. What a task did after its last attempt here is in `tasks.parquet`.",
+        is_optional=True,
+    ),
+    "costs": ResultTable(
+        COSTS,
+        'With `cost.model = "measured"`: one row per message that a scheduler handled, by scheduler in order.',
+        is_optional=True,
+    ),
+}

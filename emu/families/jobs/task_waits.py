@@ -19,7 +19,7 @@ from emu.columns import equals_text, make_table, null_unless
 from emu.explaining.event_record import NONE, BoolArray, IntArray, Record
 from emu.explaining.explained_run import parameters_of
 from emu.explaining.spans import Held
-from emu.families.jobs.columns import FURTHER_TASKS, TASKS
+from emu.families.jobs.results import FURTHER_TASKS, TASKS
 from emu.results.slot_numbers import slot_numbers
 
 if TYPE_CHECKING:

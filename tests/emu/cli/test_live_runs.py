@@ -17,7 +17,7 @@ import pytest
 from python_process import PATIENCE_S, ROOT
 
 import emu as package
-from emu.families.jobs.columns import FURTHER_TIMELINE, TIMELINE
+from emu.families.jobs.results import FURTHER_TIMELINE, TIMELINE
 from emu.results.metrics import summarise_replicas
 from emu.results.result import read_result
 from emu.results.summary_text import render_summary

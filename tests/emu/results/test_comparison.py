@@ -17,9 +17,9 @@ import pytest
 import emu
 from emu.columns import make_table
 from emu.directories.names import REPORT_MARK
-from emu.families.jobs.columns import JOBS, TIMELINE
 from emu.families.jobs.metrics import describe_jobs
 from emu.families.jobs.plots import cdf_figure
+from emu.families.jobs.results import JOBS, TIMELINE
 from emu.report.drawing import save_figure, to_png, to_svg
 from emu.report.plots import timeline_figure
 from emu.report.report import render_report, write_report

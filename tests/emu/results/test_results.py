@@ -17,8 +17,7 @@ from actors.kernel.cost import COST, SERVER
 from actors.kernel.histogram import BUCKETS
 from actors.kernel.records import records
 from emu.directories import run_directory as rd
-from emu.families.jobs.columns import JOBS, TABLES
-from emu.families.jobs.results import jobs_table, tasks_table
+from emu.families.jobs.results import JOBS, TABLES, jobs_table, tasks_table
 from emu.results.result import Result, read_result
 from workloads.errors import InputError
 from workloads.jobs import JobWorkload, make_workload

@@ -14,10 +14,10 @@ from hypothesis import strategies as st
 from actors.schedulers.coflows.learned_and_admitted import Admitted
 from actors.setting import Switch
 from emu.columns import from_flags
-from emu.families.coflows.columns import TABLES
 from emu.families.coflows.metrics import BINS, describe_coflows, in_group, job_times, shuffle_shares
 from emu.families.coflows.plan import ports_of
 from emu.families.coflows.results import (
+    TABLES,
     coflows_table,
     coordinator_figures,
     flows_table,

@@ -20,10 +20,9 @@ from actors.schedulers.jobs.pressure import Pressure
 from emu.columns import make_table, null_unless
 from emu.directories import run_directory as rd
 from emu.disk import sha256_of
-from emu.families.jobs.columns import CRV, JOBS, TABLES, TIMELINE
 from emu.families.jobs.metrics import MOST_KINDS, OTHER_KINDS, SPLIT, describe_jobs
 from emu.families.jobs.plots import BINS, crv_figure, wait_figure, wait_over_time_figure
-from emu.families.jobs.results import crv_table
+from emu.families.jobs.results import CRV, JOBS, TABLES, TIMELINE, crv_table
 from emu.families.jobs.tables import further_tables, kind_tables
 from emu.report.drawing import to_svg
 from emu.report.report import render_report
