@@ -101,6 +101,11 @@ def null_unless(valid: npt.NDArray[np.bool_], values: npt.NDArray[Any]) -> pa.Ar
     return pa.Array.from_buffers(plain.type, len(values), [bits, plain.buffers()[1]])
 
 
+def seconds(time_ns: npt.NDArray[np.int64], since_ns: npt.NDArray[np.int64] | int = 0) -> pa.Array:
+    """Return times, from others on, in seconds; null where they are negative, which is never."""
+    return null_unless(time_ns >= 0, (time_ns - since_ns) / 1e9)
+
+
 def from_flags(values: npt.NDArray[np.bool_], valid: npt.NDArray[np.bool_] | None = None) -> pa.Array:
     """Return booleans as an Arrow array, null where `valid` is false."""
     bits = pa.py_buffer(np.packbits(values, bitorder="little"))

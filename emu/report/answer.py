@@ -8,8 +8,7 @@ from collections.abc import Mapping, Sequence
 from emu.families.family import Family
 from emu.report.page import sentence
 from emu.report.plots import Drawing
-from emu.results.comparison_row import Row
-from emu.results.measures import Measure
+from emu.results.measures import Measure, Row
 from emu.results.text_tables import ratio, with_error
 from workloads.hints import in_words
 

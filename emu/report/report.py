@@ -25,8 +25,7 @@ from emu.report.percentile_plots import percentile_sheets, points_of
 from emu.report.plots import Drawing, figures_of, timeline_figure
 from emu.report.remedies import changes_of
 from emu.report.report_sections import BEST_EXPLAINED, comparison_sections, run_reasons, table_section
-from emu.results.comparison_row import Row
-from emu.results.measures import PAGE, facts_of
+from emu.results.measures import PAGE, Row, facts_of
 from emu.results.metrics import confidence_95
 from emu.results.paired_comparison import compare
 from emu.results.reasons import bottlenecks, reasons_tables

@@ -9,9 +9,8 @@ from markupsafe import Markup
 
 from emu.families.registry import find_family
 from emu.report.page import paragraph, section, sentence
-from emu.results.comparison_row import Row
 from emu.results.comparison_tables import behind_note, by_group, row_cells, row_head, shares_caption
-from emu.results.measures import DEFAULT, PAGE
+from emu.results.measures import DEFAULT, PAGE, Row
 from emu.results.paired_comparison import Comparing, compare, tolerance_of
 from emu.results.reasons import EXPLAINED, reason_rows
 from emu.results.result import Runs

@@ -14,9 +14,8 @@ from emu.configuration.seeds import alike_note, head_of
 from emu.directories import run_directory as rd
 from emu.directories.names import CONFIG
 from emu.families.registry import find_family
-from emu.results.comparison_row import Row
 from emu.results.comparison_tables import render_more, render_rows
-from emu.results.measures import read_measures
+from emu.results.measures import Row, read_measures
 from emu.results.notebook import as_html
 from emu.results.paired_comparison import compare, tolerance_of
 from emu.results.reasons import render_bottlenecks, render_reasons

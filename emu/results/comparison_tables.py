@@ -8,8 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from emu.families.registry import find_family
-from emu.results.comparison_row import NOTHING, SHARES, Pair, Row
-from emu.results.measures import PAGE, Fact, Measure, text_of
+from emu.results.measures import NOTHING, PAGE, SHARES, Fact, Measure, Pair, Row, text_of
 from emu.results.metrics import confidence_95
 from emu.results.paired_comparison import Comparing, Tolerance
 from emu.results.result import Runs

@@ -16,8 +16,7 @@ import numpy as np
 
 from emu.configuration.keys import BY_NAME
 from emu.families.registry import find_family
-from emu.results.comparison_row import NOTHING, SHARES, Pair, Row
-from emu.results.measures import all_measures
+from emu.results.measures import NOTHING, SHARES, Pair, Row, all_measures
 from emu.results.metrics import BoolArray, Float64Array, confidence_95, ratios
 from emu.results.result import Result, Runs, counted
 from emu.results.text_tables import Table

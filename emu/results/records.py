@@ -11,8 +11,7 @@ from typing import Any
 
 from emu import disk
 from emu.families.registry import family_of_summary, find_family
-from emu.results.comparison_row import NOTHING, SHARES, Pair, Row
-from emu.results.measures import TIMES, Measure, all_measures, measure_of
+from emu.results.measures import NOTHING, SHARES, TIMES, Measure, Pair, Row, all_measures, measure_of
 from emu.results.metrics import EVERY_STATISTIC
 
 HEAD = ("scheduler", "baseline", "group", "metric", "statistic", "value", "half_95", "ratio", "ratio_half_95")

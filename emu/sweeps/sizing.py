@@ -388,9 +388,7 @@ def group_of(folder: Path, summary: Mapping[str, Any], target: Target) -> Mappin
     run = read_result(folder)
     counted = after_warmup(optional_column(run.heads, family.arrival), run.warmup_s)
     own = family[Sizing].jobs_of(run.heads, target.job_class)[counted]
-    values = {
-        metric: values_of(run, metric, "all", run.warmup_s)[own] for metric in family.metrics
-    }
+    values = {metric: values_of(run, metric, "all", run.warmup_s)[own] for metric in family.metrics}
     return describe_metrics(values)
 
 

@@ -13,9 +13,8 @@ from emu.configuration.seeds import alike_note, head_of
 from emu.families.family import Family
 from emu.families.registry import family_of_summary
 from emu.report.drawing import Shown
-from emu.results.comparison_row import Row
 from emu.results.comparison_tables import render_more, render_rows
-from emu.results.measures import read_measures
+from emu.results.measures import Row, read_measures
 from emu.results.metrics import summarise_replicas
 from emu.results.paired_comparison import Tolerance, compare, tolerance_of
 from emu.results.reasons import render_bottlenecks, render_reasons

@@ -12,9 +12,8 @@ import pyarrow as pa
 
 from emu.columns import flags
 from emu.configuration.seeds import instances_of
-from emu.results.comparison_row import Pair
 from emu.results.comparison_tables import FactTable
-from emu.results.measures import Fact
+from emu.results.measures import Fact, Pair
 from emu.results.metrics import BoolArray, Float64Array, after_warmup, spread
 from emu.results.paired_comparison import best_of
 from emu.results.result import Runs

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from emu.columns import COSTS, ResultTable, columns_of, from_flags, make_table, null_unless
+from emu.columns import COSTS, ResultTable, columns_of, from_flags, make_table, null_unless, seconds
 from emu.families.coflows.metrics import describe_coflows
 from emu.families.coflows.plan import ports_of, switch_of
 from emu.results.metrics import percentiles
@@ -107,7 +107,7 @@ def coflows_table(workload: CoflowWorkload, outcome: Outcome, switch: Switch) ->
     """Return the table of coflows; times are exact to the nanosecond before they are turned into seconds."""
     arrays = workload.arrays()
     coflows = workload.coflows
-    started, finished = outcome.start_ns >= 0, outcome.finish_ns >= 0
+    finished = outcome.finish_ns >= 0
     cct_s = (outcome.finish_ns - arrays.arrival_ns) / 1e9
     ideal_s = ports_of(workload, switch).isolated_s
     sized = finished & (ideal_s > 0)
@@ -117,11 +117,11 @@ def coflows_table(workload: CoflowWorkload, outcome: Outcome, switch: Switch) ->
         COFLOWS,
         {
             **{name: column(coflows, name) for name in same},
-            "finish_s": null_unless(finished, outcome.finish_ns / 1e9),
-            "cct_s": null_unless(finished, cct_s),
+            "finish_s": seconds(outcome.finish_ns),
+            "cct_s": seconds(outcome.finish_ns, arrays.arrival_ns),
             "deadline_s": coflows["deadline_s"].combine_chunks(),
             "met_deadline": from_flags(due & finished & (outcome.finish_ns <= arrays.deadline_ns), due),
-            "start_s": null_unless(started, outcome.start_ns / 1e9),
+            "start_s": seconds(outcome.start_ns),
             "ideal_s": ideal_s,
             "slowdown": null_unless(sized, cct_s / np.where(sized, ideal_s, 1.0)),
             **_learning(outcome, arrays.arrival_ns),
@@ -145,7 +145,6 @@ def flows_table(
     """Return the table of flows."""
     arrays = workload.arrays()
     first = arrays.first_flow
-    started, finished = flows["start_ns"] >= 0, flows["finish_ns"] >= 0
     same = ("coflow_id", "ingress", "egress", "size_bytes")
     stated = {name: getattr(arrays, name) for name in ("ingress_bytes_per_s", "egress_bytes_per_s")}
     has_speeds = any(np.isfinite(speed).any() for speed in stated.values())
@@ -154,8 +153,8 @@ def flows_table(
         {
             **{name: column(workload.flows, name) for name in same},
             "flow": np.arange(workload.num_flows) - np.repeat(first[:-1], np.diff(first)),
-            "start_s": null_unless(started, flows["start_ns"] / 1e9),
-            "finish_s": null_unless(finished, flows["finish_ns"] / 1e9),
+            "start_s": seconds(flows["start_ns"]),
+            "finish_s": seconds(flows["finish_ns"]),
             **{
                 name: np.where(np.isnan(speed), switch.port_bytes_per_s, speed)[
                     getattr(arrays, name.split("_")[0])
@@ -213,7 +212,7 @@ def _learning(outcome: Outcome, arrival_ns: npt.NDArray[np.int64]) -> dict[str, 
         return dict.fromkeys(("learned_s", "learned_bytes", "estimated_bytes"), nothing)
     known, estimated = found.learned_ns >= 0, found.estimated_bytes
     return {
-        "learned_s": null_unless(known, (found.learned_ns - arrival_ns) / 1e9),
+        "learned_s": seconds(found.learned_ns, arrival_ns),
         "learned_bytes": null_unless(known, found.learned_bytes),
         "estimated_bytes": null_unless(~np.isnan(estimated), estimated),
     }
@@ -229,8 +228,8 @@ def _admission(outcome: Outcome, count: int) -> dict[str, pa.Array]:
         found = Admitted(np.ones(count, bool), never, never, np.zeros(3), np.zeros(count))
     return {
         "admitted": from_flags(found.admitted),
-        "admitted_s": null_unless(found.admitted_ns >= 0, found.admitted_ns / 1e9),
-        "rejected_s": null_unless(found.rejected_ns >= 0, found.rejected_ns / 1e9),
+        "admitted_s": seconds(found.admitted_ns),
+        "rejected_s": seconds(found.rejected_ns),
     }
 
 

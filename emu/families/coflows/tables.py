@@ -12,9 +12,8 @@ import numpy as np
 
 from emu.families.coflows.deadlines import compare_gains, deadline_tables, gain_tables
 from emu.families.coflows.metrics import BINS, GROUPS, LATE_SHARE, job_times, shuffle_shares, was_learned
-from emu.results.comparison_row import Pair, Row
 from emu.results.comparison_tables import FactTable, Given, behind_note, mean_of, waits_table
-from emu.results.measures import PAGE, Fact, engine_facts
+from emu.results.measures import PAGE, Fact, Pair, Row, engine_facts
 from emu.results.metrics import STATISTICS, Float64Array
 from emu.results.paired_comparison import Factors, percentiles_over_seeds, quotients, times_of
 from emu.results.result import Result, Runs, counted

@@ -16,11 +16,11 @@ from emu.families.dags.results import TABLES, dag_results
 from emu.families.dags.tables import FACTORS, FACTS, GROUPS, further_tables
 from emu.families.dags.testing import check_case, draw_case
 from emu.families.family import Family, Figures
+from emu.families.jobs.divisions import check_targets, jobs_of
 from emu.families.jobs.family import FAMILY as JOBS
 from emu.families.jobs.keys import KEYS as OF_JOBS
 from emu.families.jobs.metrics import CLASSES, job_metrics
 from emu.families.jobs.tables import ALL_FACTS, division_rows, jobs_title, reasons
-from emu.families.jobs.target_groups import check_targets, jobs_of
 from emu.report.plots import Drawing, TimelineLook
 from emu.report.report_sections import comparison_sections
 from emu.results.measures import TERMINAL

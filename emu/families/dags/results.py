@@ -10,12 +10,11 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from clusters.capacity import capacities, demands, work_s
-from emu.columns import COSTS, ResultTable, columns_of, make_table, null_unless
+from emu.columns import COSTS, ResultTable, columns_of, make_table, null_unless, seconds
 from emu.families.coflows.results import coordinator_figures, decision_figures
-from emu.families.dags.fair_shares import fair_shares
 from emu.families.dags.network import describe_transfers
 from emu.families.dags.reruns import awaited_ns
-from emu.families.dags.utilisation import count_between, runnable_ns, wide_enough, windows
+from emu.families.dags.utilisation import count_between, fair_shares, runnable_ns, wide_enough, windows
 from emu.families.jobs.metrics import describe_jobs
 from emu.families.jobs.resource_use import (
     RESOURCES,
@@ -247,21 +246,18 @@ def tasks_table(workload: DagWorkload, outcome: Outcome, runnable: npt.NDArray[n
     assert outcome.tasks is not None
     network = {}
     if outcome.series is not None:
-        fetched = outcome.series.fetched_ns
-        network["fetched_s"] = null_unless(fetched >= 0, fetched / 1e9)
+        network["fetched_s"] = seconds(outcome.series.fetched_ns)
         if _is_pipelined(outcome) or _is_pushed(outcome):
-            ended = _all_ended(workload, outcome.tasks)
-            network["parents_ended_s"] = null_unless(ended >= 0, ended / 1e9)
+            network["parents_ended_s"] = seconds(_all_ended(workload, outcome.tasks))
         if _is_pushed(outcome):
-            sent = outcome.series.sent_ns
-            network["sent_s"] = null_unless(sent >= 0, sent / 1e9)
+            network["sent_s"] = seconds(outcome.series.sent_ns)
     return make_table(
         TASKS,
         {
             **tasks_columns(workload, outcome.tasks),
             **network,
             "stage": column(workload.tasks, "stage"),
-            "runnable_s": null_unless(runnable >= 0, runnable / 1e9),
+            "runnable_s": seconds(runnable),
         },
         OF_NETWORK,
     )

@@ -13,9 +13,8 @@ import numpy as np
 
 from emu.families.jobs import tables as of_jobs
 from emu.families.jobs.tables import division_tables
-from emu.results.comparison_row import Row
 from emu.results.comparison_tables import FactTable, Given, waits_table
-from emu.results.measures import PAGE, Fact
+from emu.results.measures import PAGE, Fact, Row
 from emu.results.metrics import Float64Array, ratios
 from emu.results.paired_comparison import Factors, single_factors
 from emu.results.result import Runs

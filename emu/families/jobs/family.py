@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from emu.configuration.loading import Loading
 from emu.explaining.causes import Causes
 from emu.families.family import Family, Figures
-from emu.families.jobs.divisions import DIVISIONS, division_of, tenant_groups
+from emu.families.jobs.divisions import DIVISIONS, check_targets, division_of, jobs_of, tenant_groups
 from emu.families.jobs.explain import explain_job, others_of
 from emu.families.jobs.loading import nodes_for_load, slots_equal_to
 from emu.families.jobs.metrics import CLASSES, SIDES, SPLIT, in_group, job_metrics, part_of, shown_classes
@@ -18,7 +18,6 @@ from emu.families.jobs.plots import job_figures
 from emu.families.jobs.results import TABLES, job_results, times_decisions
 from emu.families.jobs.run_causes import REMEDIES, causes_of_all, finer_causes_of_all, waits_by_reason
 from emu.families.jobs.tables import ALL_FACTS, GROUPS, further_tables, jobs_title, reasons, summary_tables
-from emu.families.jobs.target_groups import check_targets, jobs_of
 from emu.families.jobs.task_waits import add_waits
 from emu.families.jobs.testing import check_case, draw_case
 from emu.report.plots import Drawing, TimelineLook

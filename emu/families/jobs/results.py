@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from emu.columns import COSTS, Column, ResultTable, columns_of, make_table, null_unless
+from emu.columns import COSTS, Column, ResultTable, columns_of, make_table, null_unless, seconds
 from emu.families.jobs.metrics import describe_jobs
 from emu.families.jobs.resource_use import (
     RESOURCES,
@@ -130,7 +130,7 @@ def jobs_columns(
     ``ideal_ns``, shape (J,), is what each job would take on an empty cluster of unlimited size.
     """
     arrays = workload.arrays()
-    started, finished = outcome.start_ns >= 0, outcome.finish_ns >= 0
+    finished = outcome.finish_ns >= 0
     jct_s = (outcome.finish_ns - arrays.submit_ns) / 1e9
     ideal_s = ideal_ns / 1e9
     sized = finished & (ideal_ns > 0)
@@ -143,10 +143,10 @@ def jobs_columns(
     return {
         "job_id": column(jobs, "job_id"),
         "submit_s": column(jobs, "submit_s"),
-        "start_s": null_unless(started, outcome.start_ns / 1e9),
-        "finish_s": null_unless(finished, outcome.finish_ns / 1e9),
-        "jct_s": null_unless(finished, jct_s),
-        "wait_s": null_unless(started, (outcome.start_ns - arrays.submit_ns) / 1e9),
+        "start_s": seconds(outcome.start_ns),
+        "finish_s": seconds(outcome.finish_ns),
+        "jct_s": seconds(outcome.finish_ns, arrays.submit_ns),
+        "wait_s": seconds(outcome.start_ns, arrays.submit_ns),
         "ideal_s": ideal_s,
         "slowdown": null_unless(sized, jct_s / np.where(sized, ideal_s, 1.0)),
         "num_tasks": column(jobs, "num_tasks"),
@@ -193,13 +193,12 @@ def tasks_columns(
     workload: JobWorkload | DagWorkload, tasks: Mapping[str, npt.NDArray[np.int64]]
 ) -> dict[str, Any]:
     """Return the columns of the table of tasks."""
-    started, finished = tasks["start_ns"] >= 0, tasks["finish_ns"] >= 0
     return {
         "job_id": column(workload.tasks, "job_id"),
         "task": _number_in_job(workload),
-        "node": null_unless(started, tasks["node"]),
-        "start_s": null_unless(started, tasks["start_ns"] / 1e9),
-        "finish_s": null_unless(finished, tasks["finish_ns"] / 1e9),
+        "node": null_unless(tasks["start_ns"] >= 0, tasks["node"]),
+        "start_s": seconds(tasks["start_ns"]),
+        "finish_s": seconds(tasks["finish_ns"]),
         "duration_s": column(workload.tasks, "duration_s"),
     }
 

@@ -30,9 +30,9 @@ from emu.explaining.explained_run import has_costs, plan_of
 from emu.explaining.explanation import NS, Link
 from emu.explaining.spans import ByNode, Held
 from emu.families.jobs.chain import Chain, meanings_of
+from emu.families.jobs.divisions import jobs_of
 from emu.families.jobs.holders import Room, runs_of, tasks_of, times_that_fit
 from emu.families.jobs.metrics import has_classes, in_group
-from emu.families.jobs.target_groups import jobs_of
 from emu.families.jobs.task_waits import sticky_jobs
 from emu.results.metrics import after_warmup
 from emu.results.result import Result

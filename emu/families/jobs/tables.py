@@ -11,9 +11,8 @@ import numpy as np
 from emu.explaining.explanation import counted
 from emu.families.jobs.divisions import DIVISIONS, SHARE, Division
 from emu.families.jobs.metrics import SPLIT, part_of
-from emu.results.comparison_row import Row
 from emu.results.comparison_tables import FactTable, group_tables, waits_table
-from emu.results.measures import DEFAULT, PAGE, TERMINAL, Fact, Measure, at_path, engine_facts
+from emu.results.measures import DEFAULT, PAGE, TERMINAL, Fact, Measure, Row, at_path, engine_facts
 from emu.results.metrics import STATISTICS, confidence_95, ratios
 from emu.results.result import Runs
 from emu.results.summary_text import statistics_cells

@@ -17,7 +17,7 @@ from emu.report.answer import answer_of, answer_over
 from emu.report.conditions import as_text, conditions_of
 from emu.report.plots import Drawing
 from emu.report.report import render_report
-from emu.results.comparison_row import Row
+from emu.results.measures import Row
 from emu.results.text_tables import TIMES
 from workloads.arrow import optional_column
 

@@ -17,7 +17,7 @@ from emu.report.causes_sections import (
     time_by_cause,
 )
 from emu.report.report import render_report
-from emu.results.paired_comparison import behind_note
+from emu.results.comparison_tables import behind_note
 from emu.results.reasons import bottlenecks
 from emu.results.text_tables import TIMES, number
 

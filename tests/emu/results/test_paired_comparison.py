@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from emu.results.comparison_row import SHARES
+from emu.results.measures import SHARES
 from emu.results.paired_comparison import Tolerance, best_of, compare_group, shares_of, tolerance_of
 from tests.emu.results.test_comparison import result_of
 

@@ -11,8 +11,7 @@ import pytest
 import emu
 from clusters.capacity import capacities, check_demands, offered_load, work_s
 from clusters.cluster import build_cluster, load_cluster
-from emu.families.dags.fair_shares import fair_shares
-from emu.families.dags.utilisation import count_between, runnable_ns, wide_enough, windows
+from emu.families.dags.utilisation import count_between, fair_shares, runnable_ns, wide_enough, windows
 from emu.families.jobs.resource_use import mean_use
 from emu.results.result import Result, read_result
 from emu.results.summary_text import render_summary

@@ -15,11 +15,17 @@ from hypothesis import strategies as st
 
 import emu
 from clusters.cluster import build_cluster
-from emu.families.jobs.divisions import BY_PRIORITY, BY_TENANT, MOST_GROUPS, priority_bands, tenant_groups
+from emu.families.jobs.divisions import (
+    BY_PRIORITY,
+    BY_TENANT,
+    MOST_GROUPS,
+    jobs_of,
+    priority_bands,
+    tenant_groups,
+)
 from emu.families.jobs.metrics import in_group
 from emu.families.jobs.plots import division_figure, tenants_figures, use_figures
 from emu.families.jobs.tables import further_tables
-from emu.families.jobs.target_groups import jobs_of
 from emu.results.comparison import Comparison
 from emu.results.result import Result
 from emu.results.summary_text import render_summary
