@@ -80,10 +80,10 @@ def by_group(rows: Sequence[Row], how: Comparing) -> list[list[Row]]:
 
 
 def row_head(
-    first: str, how: Comparing, columns: Sequence[Measure], several: bool, in_text: bool
+    scheduler: str, how: Comparing, columns: Sequence[Measure], several: bool, in_text: bool
 ) -> list[str]:
-    """Return the heads of the columns of `row_cells`; `first` is that of the column of schedulers."""
-    head = [first]
+    """Return the heads of the columns of `row_cells`; `scheduler` is that of the first."""
+    head = [scheduler]
     for measure in columns:
         head += [measure.name, *([TIMES] if how.factors is None and (several or in_text) else [])]
     if several and how.factors is not None:

@@ -30,11 +30,14 @@ SHUFFLE_NOTE = (
     "for 61 % of the jobs, 25 to 50 % for 13 %, 50 to 75 % for 14 %, and more for the rest. It is of the job's time "
     "under the first scheduler, and what the job computes beside is the same under all."
 )
+
+
+def _statistic(name: str) -> Fact:
+    return Fact(f"completion time (s), {name}", "coflows", lambda part: number(part.get(name)), PAGE)
+
+
 FACTS = (
-    *(
-        Fact(f"completion time (s), {s}", "coflows", lambda part, s=s: number(part.get(s)), PAGE)  # type: ignore[misc]
-        for s in STATISTICS
-    ),
+    *map(_statistic, STATISTICS),
     Fact("makespan", "coflows.makespan_s", "duration"),
     Fact("deadlines met", "coflows.acceptance_rate", ".1%"),
     Fact("deadlines met by weight", "coflows.weighted_acceptance_rate", ".1%"),
