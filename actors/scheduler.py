@@ -121,7 +121,7 @@ class Scheduler:
         updatable: it takes updates of coflows that are under way: "always", or with which value of a parameter,
             as in "rates=greedy".
         uses_deadlines: it is for coflows that have deadlines.
-        refuses: values of its parameters that do not go together.
+        refuses: values of its parameters that do not go together, and why.
         rule: by which it orders what waits, as a clause, such as "coflows that arrived earlier go first"; or what
             returns that for values of its parameters. Empty: `title`.
         priorities: for what priorities count under it, where that is not all jobs, as a clause.
@@ -167,7 +167,7 @@ class Scheduler:
     ignores: tuple[tuple[str, str], ...] = ()
     updatable: str = ""
     uses_deadlines: bool = False
-    refuses: tuple[Mapping[str, Any], ...] = ()
+    refuses: tuple[tuple[Mapping[str, Any], str], ...] = ()
     rule: str | Callable[[Mapping[str, Any]], str] = ""
     priorities: str = ""
     draws: bool = False

@@ -5,9 +5,10 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from actors.environment import Costs, Dynamics, Estimates, Network, Preemption, Switch
-from actors.scheduler import Scheduler
+from actors.scheduler import Scheduler, value_text
 from clusters.cluster import Cluster
 from workloads.coflow_updates import CoflowUpdates
+from workloads.errors import InputError
 
 __all__ = ["Costs", "Dynamics", "Estimates", "Network", "Preemption", "Setting", "Switch"]
 
@@ -44,6 +45,13 @@ class Setting:
     )
     machine_speed: bool = False  # nodes run tasks by their speed, an attribute of the cluster's nodes
     seed: int = 0
+
+    def __post_init__(self) -> None:
+        """Raise `InputError` if values of the scheduler's parameters do not go together."""
+        for values, why in self.scheduler.refuses:
+            if all(self.parameters.get(name) == value for name, value in values.items()):
+                together = ", ".join(f"{name}={value_text(value)}" for name, value in values.items())
+                raise InputError(f"{self.scheduler.name}: {together}: {why}")
 
     @property
     def num_jobs(self) -> int:

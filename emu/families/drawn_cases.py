@@ -123,7 +123,7 @@ def draw_parameters(
         values = values_of(parameter, scales.get(parameter.kind, 1.0), texts or {})
         if values:
             drawn[parameter.name] = values[rng.integers(len(values))]
-    whole, refused = resolve_parameters(scheduler, drawn), scheduler.refuses
+    whole, refused = resolve_parameters(scheduler, drawn), [values for values, _ in scheduler.refuses]
     for name in (name for together in refused for name in together if name in whole and name not in given):
         own = next(parameter for parameter in scheduler.parameters if parameter.name == name)
         for value in (whole[name], *values_of(own)):

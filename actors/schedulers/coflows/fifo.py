@@ -64,9 +64,8 @@ class State(NamedTuple):
 
     ordered: Ordered
     rule: int  # of the key: BY_PLACE, BY_LENGTH, BY_WIDTH or BY_WEIGHT
-    key: np.ndarray = per(
-        "coflow", 0.0
-    )  # by which coflows are in order; only an update of its flows changes it
+    # By which coflows are in order; only an update of its flows changes it.
+    key: np.ndarray = per("coflow", 0.0)
 
 
 @compiled

@@ -105,7 +105,6 @@ from actors.schedulers.coflows.build import coflow_scheduler, coordinator_loops
 from actors.schedulers.coflows.learned_and_admitted import Learned, learned_by
 from actors.setting import Setting
 from workloads.coflows import CoflowArrays
-from workloads.errors import InputError
 
 
 class State(NamedTuple):
@@ -145,11 +144,6 @@ class State(NamedTuple):
 def build(setting: Setting) -> tuple[CoflowWorld, State]:
     """Return the world and the coordinator's state at time 0."""
     given = setting.parameters
-    if given["pilots"] == "none" and given["policy"] != "C":
-        raise InputError(
-            f"parameter pilots of philae: policy {given['policy']} needs sizes of coflows, which are not known without"
-            " pilots; only policy C needs no pilots"
-        )
     pilots = pilots_of(merge_parallel(setting.workload.arrays())[0], given)
     world = build_world(setting, interval_s=given["interval_s"], pilots=pilots)
     fabric, queues = world.fabric, make_queues(world.fabric, given)
@@ -798,8 +792,10 @@ PHILAE = coflow_scheduler(
     name="philae",
     title="sizes learned from pilot flows, then shortest coflow first by size and contention",
     paper="Jajoo, Gandhi, Hu: Your Coflow has Many Flows (Philae), USENIX ATC 2019",
-    # Sizes of coflows are not known without pilots.
-    refuses=tuple({"pilots": "none", "policy": policy} for policy in ("A", "B", "D")),
+    refuses=tuple(
+        ({"pilots": "none", "policy": policy}, "sizes of coflows are not known without pilots; want policy=C")
+        for policy in ("A", "B", "D")
+    ),
     rule=in_turns("pilot flows go first, then coflows that are estimated to be small"),
     parameters=(
         Parameter(

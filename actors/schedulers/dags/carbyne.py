@@ -48,7 +48,6 @@ from actors.schedulers.dags.build import dag_scheduler
 from actors.schedulers.dags.parts import LEFTOVERS, Altruism, Inter, Parts, with_leftovers
 from actors.schedulers.dags.stage_orders import INTRA, ORDERS, PLAN_SHARE, dagps_orders, priorities
 from actors.setting import Setting
-from workloads.errors import InputError
 
 # Where the steps stand: `begin_band` and `plan_jobs` of actors/machines/bands.py do 1 and 2, then `fill` of
 # actors/machines/matching.py does 3 and 4.
@@ -59,16 +58,8 @@ from workloads.errors import InputError
 
 
 def _parts(setting: Setting) -> Parts:
-    """Return the parts.
-
-    Raises:
-        InputError: jobs would never end.
-    """
+    """Return the parts."""
     p = setting.parameters
-    if p["completion"] == "renewed" and p["leftover"] == "none":
-        raise InputError(
-            "carbyne: completion=renewed needs a leftover part: without one jobs may wait for ever"
-        )
     as_dagps = p["packing"] == "dagps"
     order, backward = dagps_orders(setting) if as_dagps else (ORDERS[p["intra_job"]](setting), None)
     return Parts(
@@ -90,7 +81,9 @@ CARBYNE = dag_scheduler(
     title="altruistic scheduling: DRF between jobs, latest starts inside a job, leftovers by least work left",
     paper="Grandl et al., OSDI 2016",
     plans=True,
-    refuses=({"completion": "renewed", "leftover": "none"},),  # jobs may wait for ever
+    refuses=(
+        ({"completion": "renewed", "leftover": "none"}, "jobs may wait for ever without a leftover part"),
+    ),
     rule=with_leftovers(
         "what a job's plan must start goes first, of the job that holds the smallest dominant share"
     ),
