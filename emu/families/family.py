@@ -52,6 +52,8 @@ class Family:
         What its schedulers schedule, such as ``jobs``.
     one, part, node : str
         The words for one of them, its parts, and what it is scheduled on: ``job``, ``tasks``, ``node``.
+    coordinator : str
+        What the coordinator of a run is called, with ``{}`` for its scheduler.
     arrival, time, width : str
         The columns of arrivals, completion times and the number of parts: ``submit_s``, ``jct_s``, ``num_tasks``.
     tables : mapping
@@ -99,6 +101,7 @@ class Family:
     one: str
     part: str
     node: str = "node"
+    coordinator: str = "{}"
     arrival: str
     time: str
     width: str

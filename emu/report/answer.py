@@ -9,6 +9,7 @@ from emu.families.family import Family
 from emu.report.page import sentence
 from emu.report.plots import Drawing
 from emu.results.measures import Measure, Row
+from emu.results.paired_comparison import Comparing
 from emu.results.text_tables import ratio, with_error
 from workloads.hints import in_words
 
@@ -25,7 +26,7 @@ def answer_of(rows: Sequence[Row], family: Family) -> list[str]:
     if len({row.scheduler for row in rows}) < 2:
         return []
     sentences = []
-    for group in _shown_groups(rows):
+    for group in _shown_groups(rows, family):
         of_group = [row for row in rows if row.group == group]
         clauses = [_clause(of_group, m) for m in _measures(family) if m.name in of_group[0].figures]
         sentences.append(f"{group_title(group, family)}: {'; '.join(clauses)}.")
@@ -43,7 +44,7 @@ def answer_over(points: Mapping[str, Sequence[Row]], family: Family) -> list[str
     if len(schedulers) < 2 or len(whole) < 2:
         return []
     sentences = []
-    for group in _shown_groups(next(iter(whole.values()))):
+    for group in _shown_groups(next(iter(whole.values())), family):
         of_group = {
             at: own for at, rows in whole.items() if (own := [row for row in rows if row.group == group])
         }
@@ -56,10 +57,10 @@ def answer_over(points: Mapping[str, Sequence[Row]], family: Family) -> list[str
     return sentences
 
 
-def _shown_groups(rows: Sequence[Row]) -> list[str]:
+def _shown_groups(rows: Sequence[Row], family: Family) -> list[str]:
     groups = list(dict.fromkeys(row.group for row in rows))
-    plain = [g for g in groups if " " not in g and not g.startswith("bin-")]
-    return [g for g in plain if g != "all"] or plain  # where there are classes, all jobs are in them
+    classes = [group for group in groups if group in family[Comparing].classes]
+    return classes or [group for group in groups if group == "all"]
 
 
 def group_title(group: str, family: Family) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from emu.families.registry import family_of_summary
 from workloads.units import format_duration
 
 BOTTLENECKS = "bottlenecks"
@@ -29,10 +30,14 @@ def _bottlenecks(summary: Mapping[str, Any]) -> Iterator[str]:
     elif "schedulers" in summary:
         yield from _schedulers(name, summary["schedulers"])
     busy = summary.get("utilisation", {}).get("while_arriving", 0.0)
-    if "jobs" in summary and busy >= NODES_BUSY:
-        yield f"the nodes were {_share(busy)} busy while jobs arrived: tasks waited for nodes under any scheduler"
-    coordinator = summary.get("coordinator", {})
-    who = f"the coordinator of the network under {name}" if "dags" in summary else name
+    if busy >= NODES_BUSY:
+        of = family_of_summary(summary)
+        were = f"the {of.node}s were {_share(busy)} busy while {of.heads} arrived"
+        yield f"{were}: {of.part} waited for {of.node}s under any scheduler"
+    coordinator = summary.get("coordinator")
+    if coordinator is None:
+        return
+    who = family_of_summary(summary).coordinator.format(name)
     if "utilisation" in coordinator:  # that of coflows is the scheduler
         yield from _server(who, coordinator, "busy_while_arriving", "utilisation")
     missed = coordinator.get("missed", 0.0)

@@ -57,6 +57,8 @@ class Comparing:
     ----------
     groups : sequence of str
         The groups that are compared, in the order of tables.
+    classes : sequence of str
+        The groups of which the beginning of a page says who is best; without any, all.
     title : (rows of one group) -> str
         What a table says above its rows.
     factors : Factors, optional
@@ -70,6 +72,7 @@ class Comparing:
     """
 
     groups: Sequence[str] = ("all",)
+    classes: Sequence[str] = ()
     title: Callable[[Sequence[Row]], str] = lambda rows: rows[0].group
     factors: Factors | None = None
     only_finished: bool = False

@@ -72,6 +72,7 @@ FAMILY = Family(
     name="dags",
     one="job",
     part="tasks",
+    coordinator="the coordinator of the network under {}",
     arrival="submit_s",
     time="jct_s",
     width="num_tasks",
@@ -115,7 +116,13 @@ FAMILY = Family(
             reasons=reasons,
             facts=(*(fact for fact in ALL_FACTS if fact.only != TERMINAL), *FACTS),
         ),
-        Comparing(groups=GROUPS, title=jobs_title, factors=FACTORS, tables=further_tables),
+        Comparing(
+            groups=GROUPS,
+            classes=("short", "long"),
+            title=jobs_title,
+            factors=FACTORS,
+            tables=further_tables,
+        ),
         Drawing(
             figures=dag_figures,
             timeline=TimelineLook(

@@ -115,7 +115,7 @@ FAMILY = Family(
             facts=ALL_FACTS,
             reasons=reasons,
         ),
-        Comparing(groups=GROUPS, title=jobs_title, tables=further_tables),
+        Comparing(groups=GROUPS, classes=("short", "long"), title=jobs_title, tables=further_tables),
         Drawing(
             figures=job_figures,
             timeline=TimelineLook(
