@@ -1,6 +1,8 @@
 """A bare exchange between two machines: each sends the other a frame and waits for its, again and again.
 
-    python -m benchmarks.exchange [--repeats 3]        two minutes on 2 cores; wants Linux, root and iproute2
+    python -m benchmarks.exchange [--repeats 3] [--only compiled,python]
+
+It takes two minutes on 2 cores, and wants Linux, root and iproute2.
 
 The machines are those of `benchmarks.machines`. Printed are µs an exchange, of a small and of a larger frame, and
 medians of repeats that are in turn: over TCP from compiled code, from Python, and by ZeroMQ (where pyzmq is installed);
@@ -10,7 +12,6 @@ and back, if this version of Ray has those. The clock `windows` uses the first.
 
 from __future__ import annotations
 
-import argparse
 import importlib.util
 import socket
 import statistics
@@ -18,6 +19,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -26,7 +28,7 @@ from actors.hosting.ray_session import close, connect
 from actors.kernel.compiled import waiting_entry
 from actors.kernel.sockets import READS, ready, receive, send
 from benchmarks.machines import ADDRESS, HEAD, OTHER, inside, two_machines
-from benchmarks.measuring import ROOT, parser_of, show
+from benchmarks.measuring import ROOT, in_turn, options, show
 
 HERE, THERE, PORT = "10.77.0.1", "10.77.0.2", 6500
 SIZES = (64, 4096)  # bytes
@@ -170,13 +172,14 @@ def by_ray(means: str, size: int) -> float:
         close()
 
 
+ONE = "import sys; from benchmarks.exchange import one; print(one(*sys.argv[1:]))"
+
+
 def on_both(means: str, size: int) -> float:
     """Return the µs an exchange between processes of both machines takes."""
-    command = [sys.executable, "-m", "benchmarks.exchange", "--means", means, "--size", str(size)]
+    command = [sys.executable, "-c", ONE, means, str(size)]
     both = [
-        subprocess.Popen(
-            inside(name, [*command, "--role", role]), stdout=subprocess.PIPE, text=True, cwd=ROOT
-        )
+        subprocess.Popen(inside(name, [*command, role]), stdout=subprocess.PIPE, text=True, cwd=ROOT)
         for name, role in ((HEAD, "head"), (OTHER, "other"))
     ]
     said = [process.communicate(timeout=120)[0] for process in both]
@@ -185,10 +188,8 @@ def on_both(means: str, size: int) -> float:
 
 def on_ray(means: str, size: int) -> float:
     """Return the µs an exchange between two Ray actors takes."""
-    command = [sys.executable, "-m", "benchmarks.exchange", "--means", means, "--size", str(size)]
-    done = subprocess.run(
-        inside(HEAD, command), capture_output=True, text=True, cwd=ROOT, timeout=300, check=False
-    )
+    whole = inside(HEAD, [sys.executable, "-c", ONE, means, str(size)])
+    done = subprocess.run(whole, capture_output=True, text=True, cwd=ROOT, timeout=300, check=False)
     if done.returncode:
         print(f"{means}: {done.stderr.strip().rpartition(chr(10))[2]}", file=sys.stderr)
         return float("nan")
@@ -205,41 +206,26 @@ MEANS: dict[str, Callable[[str, int], float]] = {
 }
 
 
-def measured(repeats: int, only: str | None) -> list[list[str]]:
-    """Return the lines of the table."""
-    wanted = only.split(",") if only else MEANS
-    chosen = [means for means in wanted if means != "zmq" or importlib.util.find_spec("zmq")]
-    found: dict[tuple[str, int], list[float]] = {(means, size): [] for means in chosen for size in SIZES}
-    for _ in range(repeats):
-        for (means, size), took in found.items():
-            took.append(MEANS[means](means, size))
-    return [[means, *(f"{statistics.median(found[means, size]):.1f}" for size in SIZES)] for means in chosen]
-
-
-def one(asked: argparse.Namespace) -> float:
-    """Be one of both machines; return the seconds."""
-    if MEANS[asked.means] is on_ray:
-        return by_ray(asked.means, asked.size)
-    if asked.means == "zmq":
-        return by_zmq(asked.role, asked.size, BY_SOCKET)
-    return by_socket(asked.means, asked.role, asked.size, BY_SOCKET)
+def one(means: str, size: str, role: str = "") -> float:
+    """Be one of both machines, or the driver of Ray; return the seconds."""
+    if MEANS[means] is on_ray:
+        return by_ray(means, int(size))
+    if means == "zmq":
+        return by_zmq(role, int(size), BY_SOCKET)
+    return by_socket(means, role, int(size), BY_SOCKET)
 
 
 def main() -> None:
-    """Run the benchmark, or one side of it."""
-    parser = parser_of(__doc__)
-    parser.add_argument("--repeats", type=int, default=3)
-    parser.add_argument("--only", help="means, with commas")
-    for hidden in ("--means", "--role"):
-        parser.add_argument(hidden, help=argparse.SUPPRESS)
-    parser.add_argument("--size", type=int, help=argparse.SUPPRESS)
-    asked = parser.parse_args()
-    if asked.means:
-        print(one(asked))
-        return
+    """Run the benchmark."""
+    asked = options(__doc__, repeats=3, only=tuple(MEANS))
+    chosen = [means for means in asked.only if means != "zmq" or importlib.util.find_spec("zmq")]
     with two_machines():
-        head = ["µs an exchange", *(f"{size} bytes" for size in SIZES)]
-        show("between two machines", [head, *measured(asked.repeats, asked.only)])
+        measures = {(means, size): partial(MEANS[means], means, size) for means in chosen for size in SIZES}
+        found = in_turn(asked.repeats, measures)
+        rows = [
+            [means, *(f"{statistics.median(found[means, size]):.1f}" for size in SIZES)] for means in chosen
+        ]
+        show("between two machines", [["µs an exchange", *(f"{size} bytes" for size in SIZES)], *rows])
 
 
 if __name__ == "__main__":

@@ -22,7 +22,7 @@ from workloads.jobs import JobWorkload
 
 ROOT = Path(__file__).resolve().parents[1]
 SHARED = Path(os.environ.get("EMU_SHARED", ROOT.parent / "shared"))
-T = TypeVar("T")
+T, K = TypeVar("T"), TypeVar("K")
 MOST_S = 3600.0  # of wall time, for one run
 
 
@@ -127,9 +127,9 @@ def run_engine(setting: Setting, observe: Observe | None = None) -> tuple[Times,
     return Times(partition.wall_s, time.process_time() - begin_s, progress), partition
 
 
-def in_turn(repeats: int, measures: Mapping[str, Callable[[], T]]) -> dict[str, list[T]]:
+def in_turn(repeats: int, measures: Mapping[K, Callable[[], T]]) -> dict[K, list[T]]:
     """Return what each gives, so many times, in turn: a slow spell of the machine does not fall on one alone."""
-    found: dict[str, list[T]] = {name: [] for name in measures}
+    found: dict[K, list[T]] = {name: [] for name in measures}
     for _ in range(repeats):
         for name, measure in measures.items():
             found[name].append(measure())

@@ -76,82 +76,45 @@ ON_DAGS: dict[str, Mapping[str, str]] = {
     "windows": {"clock": "windows", "partitions": "3", "managers": "2", "network.delay": "1 ms", "seed": "5"},
 }  # fmt: skip
 """Settings by name, for all schedulers of a family."""
-_PROBES = {"probe_ratio": "3", "replacement": "true", "schedulers": "3", "late_binding": "true"}
-_QUEUES = {"queues": "4", "first_limit_bytes": "2000000", "factor": "4", "interval_s": "20 ms"}
-_HAWK = (_PROBES, {"steal_choice": "random", "steal_limit": "3"}, {"instant_stealing": "true"})
-_EAGLE = (
-    _PROBES | {"reprobe_rounds": "3"}, {"sticky": "false", "slack": "1", "live_progress": "true"},
-    {"shortest_first": "false"},
-)  # fmt: skip
-_SPARROW = ({"sampling": "batch", "replacement": "true"}, {"sampling": "per-task", "schedulers": "2"})
-_BY_JOB = ({"intra_job": "critical-path", "managers": "2"}, {"intra_job": "dagps", "plan_share": "0.3"})
-_PACKED = ({"remaining_weight": "0", "remote_penalty": "0.2"}, {"remaining_weight": "3", "managers": "2"})
-PARAMETERS: dict[str, tuple[Mapping[str, str], ...]] = {
-    "random": ({"schedulers": "3"},),
-    "sparrow": _SPARROW,
-    "sparrow-c": _SPARROW,
-    "hawk": _HAWK,
-    "hawk-c": _HAWK,
-    "eagle": _EAGLE,
-    "eagle-c": _EAGLE,
-    "ideal-eagle": ({"least_probes": "2", "sticky": "false"}, {"live_progress": "true", "late_binding": "true"}),
-    "central-lwl": ({"late_binding": "true"},),
-    "central-c": ({"late_binding": "true"},),
-    "dist-lwl": ({"heartbeat_s": "2 s", "jitter_s": "0 s", "schedulers": "4"}, {"global_view": "true"}),
-    "phoenix": (
-        _PROBES | {"order": "crv", "candidates": "6"}, {"reorder": "false", "heartbeat_s": "2 s"},
-        {"admission": "false", "crv_threshold": "0.01"}, {"negotiate": "false", "rho_cap": "0.5", "window": "5"},
-    ),
-    "phoenix-released": (_PROBES | {"load_gate": "0.2"}, {"reorder": "false", "sticky": "false"}),
-    "yacc-d": (
-        {"order": "fifo", "choices": "3"}, {"order": "sjf", "bound": "wait", "queue_wait_s": "20 s"},
-        {"order": "lrtf", "rebalance": "false", "tries": "1"}, {"queue_limit": "2", "rebalance_s": "5 s"},
-    ),
-    **dict.fromkeys(("fifo", "scf", "ncf", "lcf", "sebf"), ({"rates": "greedy", "interval_s": "20 ms"},)),
-    "sincronia": ({"interval_s": "30 ms"},),
-    "aalo": (_QUEUES, {"starvation": "strict"}, {"slot_intervals": "8", "share": "3", "least_intervals": "2"}),
-    "aalo-oracle": (_QUEUES, {"starvation": "strict"}),
-    "aalo-shares": (_QUEUES,),
-    "saath": (_QUEUES, {"contention": "all", "deadline_factor": "0.5"}),
-    "philae": (
-        {"policy": "A"}, {"policy": "B"}, {"policy": "C", "contention_unit_bytes": "1000"},
-        {"pilots": "flows", "pilot_share": "0.2"}, {"pilots": "number", "pilot_ports": "random"},
-        {"pilots": "none", "policy": "C"}, {"work_conservation": "false"},
-        {"decide": "interval", "interval_s": "20 ms"},
-        {"decide": "flow-ends", "count_itself": "true"}, {"size_correction": "true"}, _QUEUES | {"thin_limit": "2"},
-    ),
-    **dict.fromkeys(("drf", "fair-dags", "capacity"), (*_BY_JOB, {"leftover": "none"})),
-    **dict.fromkeys(("sjf", "srtf"), _BY_JOB),
-    "cpm": ({"leftover": "none", "managers": "2"},),
-    "tetris": (*_PACKED, {"fairness": "0.5"}),
-    "tetris-fair": (*_PACKED, {"fairness": "0.9", "managers": "2"}),
-    "dagps": (*_PACKED, {"unfairness": "0.01"}, {"unfairness": "0", "plan_share": "0.5", "managers": "3"}),
-    "carbyne": (
-        *_BY_JOB, {"packing": "dagps"}, {"packing": "dagps", "leftover": "packing", "managers": "2"},
-        {"altruism": "0.5", "leftover": "in-order"}, {"altruism": "0", "leftover": "none"},
-        {"completion": "kept", "leftover": "none"}, {"completion": "kept", "packing": "dagps", "heartbeat_s": "1 s"},
-        {"leftover": "packing", "altruism": "0.8"},
-    ),
-}  # fmt: skip
-"""Other parameters of schedulers, a run for each group."""
+DRAWS = 4
+"""Runs of a scheduler with parameters that are drawn from what it declares."""
+Schedulers = Mapping[str, tuple[str, Sequence[Mapping[str, str]]]]
+"""Of each scheduler its family, and groups of parameters."""
 
 
-def settings(schedulers: Mapping[str, str]) -> Iterator[tuple[str, list[str]]]:
-    """Yield name and arguments of each run; `schedulers` has the family of each."""
-    for scheduler, family in schedulers.items():
-        base, shared = {"jobs": (JOBS, ON_JOBS), "coflows": (COFLOWS, ON_COFLOWS), "dags": (DAGS, ON_DAGS)}[
-            family
-        ]
-        own: dict[str, Mapping[str, str]] = {
-            f"parameters {i}": group for i, group in enumerate(PARAMETERS.get(scheduler, ()), 1)
-        }
+def drawn(names: Sequence[str]) -> Schedulers:
+    """Return the schedulers of these names, all without names; parameters are those of the code that compares."""
+    from actors.schedulers.registry import built_in_schedulers
+    from emu.families.drawn_cases import draw_parameters, draws_of
+
+    found = {}
+    for s in built_in_schedulers():
+        if not names or s.name in names:
+            kinds = {parameter.name: parameter.kind for parameter in s.parameters}
+            groups = [draw_parameters(draws_of(s, k), s, {}, scale_s=1.0) for k in range(DRAWS)]
+            texts = [{name: text_of(kinds[name], value) for name, value in group.items()} for group in groups]
+            found[s.name] = (s.family, [group for group in texts if group])
+    return found
+
+
+def text_of(kind: str, value: Any) -> str:
+    """Return a value of a parameter as ``--set`` takes it."""
+    return str(value).lower() if kind == "flag" else f"{value} s" if kind == "duration" else str(value)
+
+
+def settings(schedulers: Schedulers) -> Iterator[tuple[str, list[str]]]:
+    """Yield name and arguments of each run."""
+    of_family = {"jobs": (JOBS, ON_JOBS), "coflows": (COFLOWS, ON_COFLOWS), "dags": (DAGS, ON_DAGS)}
+    for scheduler, (family, groups) in schedulers.items():
+        base, shared = of_family[family]
+        own = {f"parameters {i}": group for i, group in enumerate(groups, 1)}
         for name, group in {**shared, **own}.items():
             keys = {**base, **group}
             sets = [text for key, value in keys.items() for text in ("--set", f"{key}={value}")]
             yield f"{scheduler}, {name}", ["run", "--scheduler", scheduler, *sets]
 
 
-def digests(out: Path, schedulers: Mapping[str, str], partitions: Sequence[int]) -> None:
+def digests(out: Path, schedulers: Schedulers, partitions: Sequence[int]) -> None:
     """Run all settings with the package that is on the path, and write their digests as JSON.
 
     With `partitions` only those that have no clock of their own run, in turn in so many: under `windows`, or in this
@@ -209,23 +172,15 @@ def _of_rows(path: Path) -> str:
 
 
 def _digests_of(
-    root: Path, schedulers: Mapping[str, str], folder: Path, partitions: Sequence[int] = ()
+    root: Path, schedulers: Schedulers, folder: Path, partitions: Sequence[int] = ()
 ) -> dict[str, dict[str, str]]:
     """Return the digests of the package in a checkout, made by a process of its own."""
     out = folder / "digests.json"
     paths = {"PYTHONPATH": str(root)}
     if not partitions:  # of two checkouts each compiles its own
         paths["EMU_CACHE_DIR"] = str(folder / "cache")
-    command = [
-        sys.executable,
-        str(Path(__file__).resolve()),
-        "--digests",
-        str(out),
-        "--families",
-        json.dumps(schedulers),
-        "--partitions",
-        ",".join(map(str, partitions)),
-    ]
+    command = [sys.executable, str(Path(__file__).resolve()), "--digests", str(out)]
+    command += ["--families", json.dumps(schedulers), "--partitions", ",".join(map(str, partitions))]
     subprocess.run(command, cwd=root, env=os.environ | paths, check=True)
     digests: dict[str, dict[str, str]] = json.loads(out.read_text())
     return digests
@@ -276,10 +231,7 @@ def main() -> int:
         return 0
     if (given.before is None) == (not given.partitions):
         parser.error("give --before, another checkout, or --partitions")
-    from actors.schedulers.registry import built_in_schedulers
-
-    chosen = given.schedulers.split(",") if given.schedulers else [s.name for s in built_in_schedulers()]
-    schedulers = {s.name: s.family for s in built_in_schedulers() if s.name in chosen}
+    schedulers = drawn(given.schedulers.split(",") if given.schedulers else ())
     with tempfile.TemporaryDirectory() as one, tempfile.TemporaryDirectory() as other:
         alone = [1] if given.partitions else []
         before = _digests_of((given.before or given.after).resolve(), schedulers, Path(one), alone)

@@ -6,8 +6,7 @@
 | Phoenix | `emu sweep examples/phoenix.toml`, `python -m claims.phoenix runs/sweep-phoenix` |
 | Carbyne | `python -m claims.carbyne` |
 | DAGPS (Graphene), jobs alone | `python -m claims.dagps` |
-| Philae: speed-ups, and what moves them | `python -m claims.philae`, `python -m claims.philae_causes` |
-| Philae: late schedules, and jobs | `python -m claims.philae_testbed`, `python -m claims.philae_jobs` |
+| Philae: speed-ups, what moves them, late schedules, jobs | `python -m claims.philae` |
 | Varys, Aalo, FIFO, Philae, beside public simulators | `python -m claims.coflow_simulators` |
 | DCoflow, what its open choices change | `python -m claims.dcoflow` |
 

@@ -20,7 +20,7 @@ import numpy as np
 
 from benchmarks.coflow_runs import Runs, Setting, cells, workload_of
 from benchmarks.measuring import SHARED, options, show
-from claims.philae_causes import AUTHORS, NOT_CONSERVING, SOME_STARVE, STEPPED
+from claims.philae import AUTHORS, NOT_CONSERVING, SOME_STARVE, STEPPED
 from emu.results.metrics import Float64Array
 from tests.oracles.coflowsim_flows import FlowRules, fair_cct_s, pfp_cct_s
 from tests.oracles.coflowsim_rules import AT_FLOWS, DARK, FIFO, NCF, REFILL, SEBF, Rules, cct_s

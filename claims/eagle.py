@@ -141,16 +141,8 @@ def compare(
                 if len(peer) > 1:
                     s = float(np.std(peer, ddof=1) / np.mean(peer))
                 tolerance = max(0.05, 3 * s * math.sqrt(1 / seeds + 1 / len(peer)))
-                yield Row(
-                    trace,
-                    nodes,
-                    system,
-                    job_class,
-                    name,
-                    float(np.mean(peer)),
-                    ours[job_class, name],
-                    tolerance,
-                )
+                figures = float(np.mean(peer)), ours[job_class, name], tolerance
+                yield Row(trace, nodes, system, job_class, name, *figures)
 
 
 def render(rows: list[Row]) -> str:

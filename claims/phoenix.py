@@ -10,6 +10,7 @@ constraints and clusters, each beside eagle-c, at one `--load`, with so many `--
 """
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -18,7 +19,7 @@ import pyarrow.parquet as pq
 
 import emu
 from benchmarks import measuring
-from benchmarks.measuring import show
+from benchmarks.measuring import in_turn, show
 from emu.results.metrics import confidence_95
 from emu.results.text_tables import with_error
 from workloads.constraints import set_text
@@ -194,15 +195,14 @@ def speed(workload: str, load: float, repeats: int) -> list[list[str]]:
     """Engine time a task with constraints over that without, side by side; medians of the repeats."""
     rows = [["scheduler", "without, us a task", "with, us a task", "ratio"]]
     settings = {"cluster": "phoenix", "load": load, "in_process": True, "workload_seed": 0}
+
+    def us_a_task(scheduler: str, model: str) -> float:
+        engine = emu.run(scheduler, workload, 15_000, constraints_model=model, **settings).summary["engine"]
+        return 1e6 * engine["wall_s"] / engine["tasks"]
+
     for scheduler in (*SCHEDULERS, "central-c"):
-        times: dict[str, list[float]] = {WITHOUT: [], WITH: []}
-        for _ in range(repeats):
-            for model, found in times.items():
-                engine = emu.run(scheduler, workload, 15_000, constraints_model=model, **settings).summary[
-                    "engine"
-                ]
-                found.append(1e6 * engine["wall_s"] / engine["tasks"])
-        without, with_them = (float(np.median(found)) for found in times.values())
+        found = in_turn(repeats, {model: partial(us_a_task, scheduler, model) for model in (WITHOUT, WITH)})
+        without, with_them = (float(np.median(times)) for times in found.values())
         rows.append([scheduler, f"{without:.3f}", f"{with_them:.3f}", f"{with_them / without:.2f}"])
     return rows
 

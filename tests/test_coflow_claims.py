@@ -13,7 +13,7 @@ import pytest
 
 import emu
 from benchmarks.coflow_runs import Runs, Setting
-from claims import coflow_simulators, philae, philae_causes, philae_testbed
+from claims import coflow_simulators, philae
 from emu.configuration.plan import configure, prepare
 from emu.results.result import Result
 from tests.workloads.family_examples import coflows_of
@@ -39,9 +39,9 @@ class Checked(Runs):
 
 
 def causes(runs: Runs) -> None:
-    for name, (other, _) in philae_causes.CLAIMS.items():
-        for rule in philae_causes.rules_for(name):
-            philae_causes.figures(runs, rule, other)
+    for name, (other, _) in philae.CLAIMS.items():
+        for rule in philae.rules_for(name):
+            philae.figures(runs, rule, other)
 
 
 def peers(runs: Runs) -> None:
@@ -51,13 +51,13 @@ def peers(runs: Runs) -> None:
 
 
 def the_testbed(runs: Runs) -> None:
-    for price in philae_testbed.PRICES:
-        philae_testbed.predict(runs, price, 50, [150, 900])
-    philae_testbed.measured(runs, [150, 900])
+    for price in philae.PRICES:
+        philae.predict(runs, price, 50, [150, 900])
+    philae.measured(runs, [150, 900])
 
 
 PARTS: tuple[Callable[[Runs], None], ...] = (
-    *(philae.SECTIONS[name] for name in ("against", "policies", "traces", "pilots", "sensitivity")),
+    *(philae.against, philae.policies, philae.traces, philae.pilots, philae.sensitivity),
     causes,
     peers,
     the_testbed,
@@ -74,7 +74,7 @@ def test_emu_takes_the_settings_of_benchmarks(
     def one_second(name: str) -> Any:
         return np.ones(SMALL.num_coflows)
 
-    monkeypatch.setattr(philae_causes, "workload_of", small)
+    monkeypatch.setattr(philae, "workload_of", small)
     monkeypatch.setattr(coflow_simulators, "peer_cct_s", one_second)
     runs = Checked()
     part(runs)

@@ -2,7 +2,7 @@
 
 The time of an event is that of `actors.worlds.Worlds`, measured on one core of this kind. What a barrier takes, how
 much work messages add that cross it, and how uneven the work of a window is, is measured by ``python -m
-benchmarks.windows`` and ``python -m benchmarks.scaling``.
+benchmarks.windows`` and its section ``model``.
 """
 
 import math
@@ -51,7 +51,7 @@ class Expected(NamedTuple):
 def choose_partitions(setting: Setting, window: int, cores: int | None = None) -> tuple[int, str]:
     """Return in how many partitions a run is expected to be the fastest, and why, in one line.
 
-    Over a network it is one (``python -m benchmarks.windows mapreduce-fair,mapreduce-sebf --partitions 2``).
+    Over a network it is one (``python -m benchmarks.windows --rows mapreduce-fair,mapreduce-sebf --partitions 2``).
 
     Args:
         setting: the emulation.

@@ -14,7 +14,8 @@ BYTES_PER_TASK, BYTES_PER_JOB, BYTES_PER_NODE, BYTES_PER_VIEW = 150, 400, 160, 1
 """Measured for sparrow, eagle and central-lwl with 1,000 to 1,000,000 nodes, 1,000 to 97,000 jobs and 41,000 to 3.9
 million tasks: 40 bytes a task. Queues that grow under overload are not in it: hence more for tasks. A node has its
 row in one partition, and in the cluster, which all share: 61 and 110 bytes. What schedulers know of it lies in each
-partition: by ``python -m benchmarks.memory`` nothing for sparrow, 64 bytes for eagle, 120 for yacc-d, the most."""
+partition: by ``python -m benchmarks.windows memory`` nothing for sparrow, 64 bytes for eagle, 120 for yacc-d: the
+most."""
 
 
 class _JobWorlds(Worlds):

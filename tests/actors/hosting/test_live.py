@@ -1,6 +1,6 @@
 """The clock `live`: everything is done and accounted for, and lateness explains what differs from `virtual`.
 
-How late events are depends on the machine: `benchmarks/live.py` and `benchmarks/live_coflows.py` measure it. Here is
+How late events are depends on the machine: `benchmarks/live.py` measures it. Here is
 what holds whatever the machine does.
 """
 
