@@ -28,9 +28,9 @@ if TYPE_CHECKING:  # `as` says to type checkers that a name is public here
     from emu.results.comparison import Comparison as Comparison
     from emu.results.result import Result as Result
     from emu.results.result import read_result as read_result
-    from emu.running.comparing import compare as compare
-    from emu.running.resuming import resume as resume
-    from emu.running.run import run as run
+    from emu.running.runs import compare as compare
+    from emu.running.runs import resume as resume
+    from emu.running.runs import run as run
     from emu.sweeps.sizing import SizeResult as SizeResult
     from emu.sweeps.sizing import size as size
     from emu.sweeps.sweep import SweepResult as SweepResult
@@ -47,9 +47,7 @@ _NAMES = {
     "emu.explaining.explain": "causes explain",
     "emu.results.comparison": "Comparison",
     "emu.results.result": "Result read_result",
-    "emu.running.comparing": "compare",
-    "emu.running.resuming": "resume",
-    "emu.running.run": "run",
+    "emu.running.runs": "compare resume run",
     "emu.sweeps.sizing": "SizeResult size",
     "emu.sweeps.sweep": "SweepResult sweep",
     "workloads.errors": "InputError",

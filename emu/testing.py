@@ -18,7 +18,7 @@ from emu.families.jobs.testing import check_resources, check_result
 from emu.families.registry import find_family
 from emu.families.result_checks import hold
 from emu.results.result import Result
-from emu.running.run import run
+from emu.running.runs import run
 
 CASES = 8
 """That `check_scheduler` draws."""

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from argparse import Namespace
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -17,12 +16,13 @@ from emu.configuration.plan import Plan, prepare
 from emu.directories import run_directory as rd
 from emu.directories.names import CONFIG, SUMMARY
 from emu.families.registry import family_of_summary
+from emu.results.comparison import Comparison
 from emu.results.measures import read_measures
 from emu.results.reasons import render_reasons
 from emu.results.records import placed
 from emu.results.summary_text import render_summary
-from emu.running.emulation import execute
 from emu.running.progress import progress_bar, runs_bar
+from emu.running.runs import begun_with, run_folders, run_in
 from emu.terminal import note, put, say, warn
 from workloads.doing import doing
 from workloads.errors import InputError
@@ -56,12 +56,9 @@ def run(options: Namespace) -> int:
         raise plan.config.error("scheduler", "emu run takes one scheduler; emu compare takes several")
     warn(plan.notes)
     name = f"{_short(plan.schedulers[0].name)}-{plan.name}-{plan.cluster.num_nodes}"
-    if plan.is_batch:
-        return _run_new_together(plan, options, f"{name}-{plan.seed}")
-    if len(plan.replicas) > 1 or isinstance(plan.config["seeds"], tuple):
-        return _run_new_together(plan, options, f"{name}-seeds-{_span([r.seed for r in plan.replicas])}")
-    with _claimed(options, f"{name}-{plan.seed}", plan.manifest(0), plan.config_toml(0)) as out:
-        return _run_one(plan, out, options)
+    several = not plan.is_batch and (len(plan.replicas) > 1 or isinstance(plan.config["seeds"], tuple))
+    name += f"-seeds-{_span([r.seed for r in plan.replicas])}" if several else f"-{plan.seed}"
+    return _run_new(plan, options, name, several or plan.is_batch)
 
 
 def compare(options: Namespace, defaults: dict[str, Any] | None = None) -> int:
@@ -75,7 +72,7 @@ def compare(options: Namespace, defaults: dict[str, Any] | None = None) -> int:
         say(f"comparing {names} on the workload {plan.name} over {plan.cluster.num_nodes:,} nodes")
     warn(plan.notes)
     name = f"compare-{plan.name}-{plan.cluster.num_nodes}-{plan.seed}"
-    return _run_new_together(plan, options, name)
+    return _run_new(plan, options, name, together=True)
 
 
 def sweep(options: Namespace) -> int:
@@ -226,72 +223,54 @@ def _text_of(summary: dict[str, Any], options: Namespace) -> str:
     return render_summary(summary, shown) + (render_reasons([summary]) if options.reasons else "")
 
 
-def _run_one(plan: Plan, out: Path, options: Namespace) -> int:
-    """Run the only scheduler and seed of a plan in its directory, and print its results."""
-    _announce_ray(plan)
-    total, unit = plan.work
-    with progress_bar(plan.schedulers[0].name, total, unit=unit) as progress:
-        result = execute(plan, 0, progress, say, out)
-    with doing("writing the results"):
-        result.write(out)
-    if options.json:
-        put(disk.to_json(placed(result.summary, out)))
-    else:
-        put(f"{_text_of(result.summary, options)}results in {out}")
-    return 0
-
-
-@contextmanager
-def _claimed(options: Namespace, name: str, manifest: Mapping[str, Any], config: str) -> Iterator[Path]:
-    """Within, the directory that the options ask for is locked by this process; by default a new one, `name`."""
-    overwrite = bool(options.overwrite)
+def _run_new(plan: Plan, options: Namespace, name: str, together: bool) -> int:
+    """Run a plan in the directory that the options ask for, by default a new one, `name`, and print its results."""
+    overwrite, begins = bool(options.overwrite), begun_with(plan, together)
     if options.out or overwrite:
-        out = options.out or Path("runs") / rd.safe_name(name)
-        claimed = rd.claimed(out, manifest, config, overwrite=overwrite)
+        claimed = rd.claimed(options.out or Path("runs") / rd.safe_name(name), *begins, overwrite=overwrite)
     else:
-        claimed = rd.claimed_new(name, manifest, config)
-    with claimed as folder:
-        yield folder
+        claimed = rd.claimed_new(name, *begins)
+    with claimed as out:
+        return _run(plan, out, options, together)
 
 
-def _run_new_together(plan: Plan, options: Namespace, name: str) -> int:
-    """Run all schedulers and replicas of a plan in a new directory, and print their results."""
-    from emu.running.comparing import manifest_together
+def _run(plan: Plan, out: Path, options: Namespace, together: bool) -> int:
+    """Run the only run of a plan, or all `together`, in their directory, and print their results."""
+    if not plan.config["in_process"]:
+        from actors.hosting.child import address_of
 
-    with _claimed(options, name, manifest_together(plan), plan.config_toml()) as out:
-        return _run_together(plan, out, options)
-
-
-def _run_together(plan: Plan, out: Path, options: Namespace) -> int:
-    """Run all schedulers and replicas of a plan in their directory, and print their results."""
-    from emu.running.comparing import run_folders, run_plan, save_comparison
-
-    _announce_ray(plan)
+        address = address_of(plan.config["address"])
+        say("starting Ray, which takes about 5 s; --in-process does without" if address is None
+            else f"joining Ray at {address}")  # fmt: skip
     if plan.is_batch:  # of many short runs
         with runs_bar(plan.name, len(run_folders(plan))) as show:
-            comparison = run_plan(plan, out, tell=say, show=show)
+            found = run_in(plan, together, out, tell=say, show=show)
     else:
-        comparison = run_plan(plan, out, partial(progress_bar, unit=plan.work[1]), say)
-    say("writing the report")
-    with doing("writing the report"):
-        save_comparison(comparison, out)
-    warn(comparison.notes[len(plan.notes) :])
-    summaries = comparison.summaries
+        found = run_in(plan, together, out, partial(progress_bar, unit=plan.work[1]), say)
+    if not isinstance(found, Comparison):
+        summary = found.summary
+        text = (
+            disk.to_json(placed(summary, out))
+            if options.json
+            else f"{_text_of(summary, options)}results in {out}"
+        )
+        put(text)
+        return 0
+    warn(found.notes[len(plan.notes) :])
+    summaries = found.summaries
     if options.json:
         put(disk.to_json(summaries if len(summaries) > 1 else summaries[0]))
+        warn(f"failed: {path}: {error}" for path, error in found.failures.items())
     elif len(summaries) > 1:
-        text = comparison.to_text(_columns(options, plan.family.name), options.reasons)
+        text = found.to_text(_columns(options, plan.family.name), options.reasons)
         put(f"{text}\nresults in {out}, report in {out / 'report.html'}")
     else:
-        put(f"{_text_of(summaries[0], options)}{comparison.failed_text()}results in {out}")
-    if options.json:
-        warn(f"failed: {path}: {error}" for path, error in comparison.failures.items())
-    return 1 if comparison.failures else 0
+        put(f"{_text_of(summaries[0], options)}{found.failed_text()}results in {out}")
+    return 1 if found.failures else 0
 
 
 def _resume(options: Namespace) -> int:
     """Continue a run, or several, that ended early; show a finished one."""
-    from emu.results.comparison import Comparison
     from emu.running.resuming import holds_several, read_finished, reopened
 
     _only_with_resume(options)
@@ -301,7 +280,7 @@ def _resume(options: Namespace) -> int:
         with reopened(out, layer_from_options(hosting)) as plan:
             if plan is not None:
                 warn(plan.notes)
-                return (_run_together if holds_several(out) else _run_one)(plan, out, options)
+                return _run(plan, out, options, holds_several(out))
         found = read_finished(out)
     summary: Any = disk.read_json(out / SUMMARY, f"has no {SUMMARY}")
     if options.json:
@@ -321,15 +300,6 @@ def _only_with_resume(options: Namespace) -> None:
         if value and name not in (*common, *VIEW_OPTIONS, *RESUME_OPTIONS):
             option = "--" + name.replace("_", "-")
             raise InputError(f"{option}: not with --resume, which continues with {CONFIG} of the directory")
-
-
-def _announce_ray(plan: Plan) -> None:
-    if not plan.config["in_process"]:
-        from actors.hosting.child import address_of
-
-        address = address_of(plan.config["address"])
-        say("starting Ray, which takes about 5 s; --in-process does without" if address is None
-            else f"joining Ray at {address}")  # fmt: skip
 
 
 def _span(seeds: Sequence[int]) -> str:

@@ -1,5 +1,7 @@
 """The reference pages: ``python -m emu.cli.reference docs/reference`` writes their tables from the registries.
 
+It also writes ``emu/configuration/settings.py``, the keys as typed arguments of `emu.run`, `emu.compare`, `emu.size`.
+
 A page is text with marks: what stands between ``<!-- made: NAME -->`` and ``<!-- end -->`` is made by `PARTS`.
 """
 
@@ -12,15 +14,29 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from emu.cli.settings_module import SETTINGS, meaning_of, settings_module
 from emu.columns import Column
 from emu.configuration.config_file import as_toml
 from emu.configuration.family_keys import has_key
+from emu.configuration.ineffective_values import needs_text
 from emu.configuration.key_types import KINDS, Key
-from emu.configuration.keys import KEYS
+from emu.configuration.keys import KEYS, PARAMETERS
 from emu.families.family import Family
 from emu.families.registry import families
 
+SETTINGS = Path(__file__).parents[1] / "configuration" / "settings.py"
+_TYPES = {
+    "integer": "int | str",
+    "flag": "bool",
+    "path": "str | Path",
+    "text": "str",
+    "machines": "str | Mapping[str, int]",
+    "table": "Mapping[str, Any]",
+    "steps": "str | Sequence[str]",
+    "events": "bool | str",
+}
+"""Types of the values of a kind in Python; the others are numbers, or text with a unit."""
+_NAMED = ("scheduler", "workload", "nodes", "seeds", PARAMETERS)
+"""Keys that `emu.run` and the others have as parameters of their own."""
 _MADE = re.compile(r"(<!-- made: (?P<name>[\w ]+) -->\n\n).*?(\n<!-- end -->)", re.DOTALL)
 
 
@@ -32,7 +48,7 @@ def filled(page: str) -> str:
 def _keys() -> str:
     """Return the table of the keys of the configuration."""
     head = ["key", "option", "value", "default", "for", "meaning"]
-    rows = [[f"`{k.name}`", _option(k), _kind(k), _default(k), _families(k), meaning_of(k)] for k in KEYS]
+    rows = [[f"`{k.name}`", _option(k), _kind(k), _default(k), _families(k), _meaning(k)] for k in KEYS]
     return _table(head, rows)
 
 
@@ -99,11 +115,47 @@ PARTS: dict[str, Callable[[], str]] = {
 }
 
 
+def settings_module() -> str:
+    """Return the text of the module."""
+    lines = [
+        '"""The keys of configurations as arguments of `emu.run`, `emu.compare` and `emu.size`, with their types.',
+        "",
+        "Made by ``python -m emu.cli.reference docs/reference`` from the registry of keys.",
+        '"""',
+        "",
+        "from __future__ import annotations",
+        "",
+        "from collections.abc import Mapping, Sequence",
+        "from pathlib import Path",
+        "from typing import Any, Literal, TypedDict",
+        "",
+        "",
+        "class Settings(TypedDict, total=False):",
+        '    """Keys with ``_`` for the dot; what is left out, or None, is the default.',
+        "",
+        "    ``docs/reference/configuration.md`` has their meanings.",
+        '    """',
+        "",
+    ]
+    for key in KEYS:
+        name = key.name.removesuffix(".*").replace(".", "_")
+        if name not in _NAMED:
+            choices = ", ".join(f'"{choice}"' for choice in key.choices)
+            kind = f"Literal[{choices}]" if choices else _TYPES.get(key.kind, "float | str")
+            lines.append(f"    {name}: {kind} | None")
+    return "\n".join(lines) + "\n"
+
+
 def main(folder: str) -> None:
     """Write the tables into the pages of a folder, and the module of arguments."""
     for page in Path(folder).glob("*.md"):
         page.write_text(filled(page.read_text(encoding="utf-8")), encoding="utf-8")
     SETTINGS.write_text(settings_module(), encoding="utf-8")
+
+
+def _meaning(key: Key) -> str:
+    """Return the meaning of a key, and the keys that it goes with."""
+    return f"{key.meaning} Goes with {needs_text(key.needs)}." if key.needs else key.meaning
 
 
 def _families(key: Key) -> str:

@@ -151,7 +151,7 @@ def load_workload_of(config: Config, cache: WorkloadCache, family: str = "") -> 
     block_s = config["resample.block"]
     if block_s is None:
         return Keyed(workload, key)
-    if _is_generated(config):
+    if isinstance(given, str) and path_of(config, "workload") is None:
         problem = f"{given} is generated, with other draws for every seed; resample.block is for traces"
         raise config.error("resample.block", problem)
     seed = workload_seed(config)
@@ -236,10 +236,6 @@ def draws_workload(config: Config, cache: WorkloadCache) -> bool:
         or draws_steps(config)
         or "seed" in workload_options(config, cache)
     )
-
-
-def _is_generated(config: Config) -> bool:
-    return isinstance(config["workload"], str) and path_of(config, "workload") is None
 
 
 @contextmanager

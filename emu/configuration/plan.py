@@ -254,12 +254,6 @@ class Plan:
         """Whether the workload came from Python, so that the run directory must hold it."""
         return is_given(self.config)
 
-    @property
-    def kept_workload(self) -> Any:
-        """The workload in the directory of the whole plan: as given; each seed derives its own."""
-        given = self.config["workload"]
-        return given if len(self.replicas) > 1 else self.workload
-
     def config_toml(self, index: int | None = None) -> str:
         """Return the text of ``config.toml``: of the whole plan, or of one scheduler's run."""
         options = effective_options(self.config, self.options)

@@ -187,16 +187,21 @@ def variants_of(config: Config, given: Any, scheduler: Scheduler) -> dict[str, d
 
 def scheduler_file(config: Config, given: Any) -> Path | None:
     """Return the file that a scheduler is read from; None for other schedulers."""
-    from actors.schedulers.variants import Variant
-
-    if isinstance(given, str) and given in config.variants:
-        return scheduler_file(config, config.variants[given][SCHEDULER].value)
-    if isinstance(given, Variant):
-        return scheduler_file(config, given.scheduler)
+    given = _innermost(config, given)
     if not isinstance(given, str) or ".py:" not in given:
         return None
     file = Path(f"{given.partition('.py:')[0]}.py")
     return file if file.is_file() else None
+
+
+def _innermost(config: Config, given: Any) -> Any:
+    """Return the name, class or object that a variant is made of; of others what is given."""
+    from actors.schedulers.variants import Variant, read_variant
+
+    if isinstance(given, str) and given in config.variants:
+        return _innermost(config, config.variants[given][SCHEDULER].value)
+    variant = given if isinstance(given, Variant) else read_variant(given) if isinstance(given, str) else None
+    return given if variant is None else _innermost(config, variant.scheduler)
 
 
 def is_object(given: Any) -> bool:
@@ -221,13 +226,7 @@ def _has_own_name(scheduler: Scheduler) -> bool:
 
 def _base(config: Config, given: Any) -> str:
     """Return how a configuration file names the scheduler that a variant is made of, or the scheduler itself."""
-    from actors.schedulers.variants import Variant, read_variant
-
-    if isinstance(given, str) and given in config.variants:
-        return _base(config, config.variants[given][SCHEDULER].value)
-    variant = given if isinstance(given, Variant) else read_variant(given) if isinstance(given, str) else None
-    if variant is not None:
-        return _base(config, variant.scheduler)
+    given = _innermost(config, given)
     if isinstance(given, str):
         file, colon, inner = given.partition(".py:")
         return f"{Path(file).resolve()}.py:{inner}" if colon else given

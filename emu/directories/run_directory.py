@@ -16,13 +16,15 @@ import os
 import re
 import shlex
 import shutil
+import socket
+import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
 from actors.hosting.interrupts import Lost
-from emu.directories import locks, writers
+from emu.directories import locks
 from emu.directories.locks import LOCK, Found
 from emu.directories.manifest import (
     FAILED,
@@ -147,17 +149,17 @@ def hold(out: Path, option: str) -> None:
         process = manifest.get("process") if manifest.get("status") == RUNNING else None
     if found is Found.HELD:
         raise InputError(f"{option}: {out} is being run by {_holder(out, process)}")
-    if found is not Found.FREE and (who := writers.may_be_alive(process, found)):
+    if found is not Found.FREE and (who := _may_be_alive(process, found)):
         locks.release(out, remove=False)
         raise InputError(f"{option}: {out} is being run by {who}; if that is gone, remove {out / LOCK}")
-    locks.sign(out, json.dumps(writers.this_process()))
+    locks.sign(out, json.dumps(_this_process()))
 
 
 def _holder(out: Path, process: Any) -> str:
     """Return in words which process holds a directory: by its lock file, or, before that is written, its manifest."""
     with suppress(ValueError, RecursionError):
         process = json.loads(locks.signed(out))
-    return writers.describe(process) or "another process"
+    return _described(process) or "another process"
 
 
 def _names(out: Path) -> set[str]:
@@ -182,7 +184,7 @@ def _what_to_do(out: Path) -> str:
     if manifest.get("status") == FINISHED:
         return f"holds a {manifest.get('what', 'run')} that is finished; {otherwise}"
     if locks.is_held(out):
-        process = writers.describe(manifest.get("process")) or "another process"
+        process = _described(manifest.get("process")) or "another process"
         return f"is being run by {process}; choose another directory"
     return f"holds {not_finished(out, manifest)}; else {otherwise}"
 
@@ -213,7 +215,54 @@ def begin(out: Path, manifest: Mapping[str, Any]) -> None:
     """Record that this process runs a directory which it has locked."""
     lost = ("results", "bytes", "error", "failures")  # of an earlier attempt
     kept = {name: value for name, value in manifest.items() if name not in lost}
-    write_manifest(out, {**kept, "status": RUNNING, "process": writers.this_process()})
+    write_manifest(out, {**kept, "status": RUNNING, "process": _this_process()})
+
+
+# The process that writes a directory, as manifest and lock name it.
+
+
+def _this_process() -> dict[str, Any]:
+    """Return the entries of a manifest and a lock file about this process."""
+    return {"pid": os.getpid(), "host": socket.gethostname(), "since": round(time.time(), 3)}
+
+
+def _described(process: Any) -> str | None:
+    """Return in words the process that a manifest names."""
+    try:
+        pid, host, since = int(process["pid"]), str(process["host"]), float(process["since"])
+        return f"process {pid} on {host} since {time.strftime('%Y-%m-%d %H:%M:%S', time.localtime(since))}"
+    except (KeyError, TypeError, ValueError, OverflowError, OSError):
+        return None
+
+
+def _may_be_alive(process: Any, found: Found) -> str | None:
+    """Return in words the process that had a directory, if it may still run although its lock is not seen."""
+    if (shown := _described(process)) is None:
+        return None
+    if process["host"] != socket.gethostname():
+        return shown
+    if found is Found.LEFT:  # a process of this machine, whose lock would be seen
+        return None
+    pid = int(process["pid"])
+    try:
+        os.kill(pid, 0)
+    except (ProcessLookupError, OverflowError):
+        return None
+    except OSError:  # another user's process
+        pass
+    began = _began_at(pid)
+    is_later = began is not None and began > process["since"] + 1  # a later process with that id
+    return None if is_later else shown
+
+
+def _began_at(pid: int) -> float | None:
+    """Return when a process began, in seconds of the epoch; None where the system does not report it."""
+    try:
+        boot = re.search(r"^btime (\d+)", Path("/proc/stat").read_text(), re.MULTILINE)
+        ticks = int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[19])
+    except (OSError, IndexError, ValueError):
+        return None
+    return int(boot[1]) + ticks / os.sysconf("SC_CLK_TCK") if boot else None
 
 
 # How it ends.
@@ -284,7 +333,7 @@ def conclude(
     flush(out)
     done = {**manifest, **results_of(out, names), "status": status}
     if (out / CHECKPOINTS).exists():
-        write_manifest(out, {**done, "status": RUNNING, "process": writers.this_process()})
+        write_manifest(out, {**done, "status": RUNNING, "process": _this_process()})
     return _finish(out, done)
 
 

@@ -1,34 +1,47 @@
-"""One emulation: workload + cluster + scheduler + clock + seed → result."""
+"""One emulation: workload + cluster + scheduler + clock + seed → result, with the events that are recorded."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+import os
+import weakref
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, nullcontext
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
+from actors.environment import Pace
+from emu.columns import COSTS, from_flags, make_table
+from emu.configuration.costs import NS, most_partitions
+from emu.configuration.event_selection import jobs_after, jobs_before, parse_events
 from emu.configuration.loading import AUTO_ROWS
 from emu.configuration.plan import KEPT_WORKLOAD, Plan
 from emu.directories.manifest import emu_version
 from emu.directories.names import CHECKPOINTS
 from emu.results.bottlenecks import bottlenecks_of
+from emu.results.events import batches
 from emu.results.result import Result, Summarising
-from emu.running.clocks import costs_table, describe_clock, emulate_setting
-from emu.running.recording import add_events, recording_of
-from emu.terminal import detail, note
+from emu.results.server_figures import server_figures
+from emu.terminal import detail, note, print_line
 from workloads.arrow import optional_column
+from workloads.errors import InputError, not_written
 from workloads.units import format_duration
 
 if TYPE_CHECKING:
     from actors.hosting.checkpoint import Checkpoints
     from actors.hosting.outcome import Observe, Outcome
     from actors.hosting.recording import Recording
+    from actors.setting import Setting
+    from emu.configuration.config import Config
 
 LONG_COMPILE_S = 3.0
+TRACES = "traces"
+"""Folder beside the checkpoints, where partitions write events until the run has ended."""
 Progress = Callable[[int, int, float], None]
 """Called with tasks done, events, and virtual time in seconds."""
 
@@ -52,20 +65,15 @@ def execute(
     for text in notes_of(plan, outcome):
         note(text)
     result = result_of(plan, index, outcome, watched.events)
-    _tell_engine(result)
-    return result
-
-
-def _tell_engine(result: Result) -> None:
-    """Print the times and the memory of a run, with ``--verbose``."""
     from actors.compiling.kernel_cache import CACHE_FOLDER
 
-    engine = result.summary["engine"]
+    summary, engine = result.summary, result.summary["engine"]
     spans = [f"{what} {format_duration(engine[f'{what}_s'])}" for what in ("load", "compile", "wall")]
     detail(
-        f"{result.summary['scheduler']}, seed {result.summary['seed']}: {', '.join(spans)}; "
+        f"{summary['scheduler']}, seed {summary['seed']}: {', '.join(spans)}; "
         f"{engine['events']:,} events, {engine['peak_rss_mb']:,.0f} MB; kernels in {CACHE_FOLDER}"
     )
+    return result
 
 
 def notes_of(plan: Plan, outcome: Outcome) -> tuple[str, ...]:
@@ -108,7 +116,9 @@ def keep_workload(plan: Plan, out: Path) -> None:
     if plan.keeps_workload:
         from workloads.catalogue import save_workload
 
-        save_workload(plan.kept_workload, out / KEPT_WORKLOAD, overwrite=True)
+        # In the directory of the whole plan as given; each seed derives its own.
+        own = plan.config["workload"] if len(plan.replicas) > 1 else plan.workload
+        save_workload(own, out / KEPT_WORKLOAD, overwrite=True)
 
 
 def observe(plan: Plan, index: int, out: Path | None) -> Observe:
@@ -175,3 +185,182 @@ def _engine(plan: Plan, outcome: Outcome, heads: pa.Table) -> dict[str, Any]:
         "peak_rss_mb": outcome.peak_rss_mb,
         **({"restarts": outcome.restarts} if outcome.restarts else {}),
     }
+
+
+announce = partial(print_line, keep="\n")
+"""Print a plan where a person or a log sees it, but not among the results."""
+
+
+def emulate_setting(
+    setting: Setting,
+    observe: Observe,
+    values: Mapping[str, Any] | Config,
+    progress: Callable[[int, int, float], None] | None = None,
+    tell: Callable[[str], None] | None = None,
+    checkpoints: Checkpoints | None = None,
+) -> Outcome:
+    """Emulate with the clock, and on the host, that the keys in `values` name."""
+    hosted = {"in_process": values["in_process"], "address": values["address"]}
+    shown: dict[str, Any] = {"progress": progress, "tell": tell}
+    if values["clock"] == "live":
+        from actors.hosting.live import emulate_live
+
+        pace = Pace(values["dilation"], values["live.tick"], values["live.lateness_bound"])
+        partitions = None if values["partitions"] == "auto" else values["partitions"]
+        return emulate_live(setting, observe, pace, partitions=partitions, **hosted, **shown)
+    if values["clock"] == "virtual":
+        from actors.hosting.virtual import emulate
+
+        return emulate(setting, observe, checkpoints=checkpoints, **hosted, **shown)
+    quantum_s = values["quantum"]
+    partitions = _partitions_of(setting, values, tell)
+    if values["in_process"]:
+        from actors.hosting.windows import emulate_here
+
+        return emulate_here(setting, observe, partitions, quantum_s, progress, tell, checkpoints)
+    from actors.hosting.ray_windows import emulate_windows
+
+    return emulate_windows(
+        setting,
+        observe,
+        partitions=partitions,
+        quantum_s=quantum_s,
+        transport=values["windows.transport"],
+        address=values["address"],
+        announce=None if tell is None else announce,
+        checkpoints=checkpoints,
+        **shown,
+    )
+
+
+def _partitions_of(
+    setting: Setting, values: Mapping[str, Any] | Config, tell: Callable[[str], None] | None
+) -> int:
+    """Return the number of partitions of a run with the clock `windows`; with `auto` also tell why."""
+    if values["partitions"] != "auto":
+        return most_partitions(values)
+    from actors.hosting.choosing import choose_partitions
+    from actors.hosting.windows import window_ns
+
+    window = window_ns(setting, values["quantum"])
+    partitions, reason = choose_partitions(setting, window, 1 if values["in_process"] else None)
+    if tell is not None:
+        announce(reason)
+    return partitions
+
+
+def describe_clock(
+    outcome: Outcome,
+    quantum_s: float | None,
+    arrivals_ns: npt.NDArray[np.int64],
+    *,
+    has_coordinator: bool = False,
+) -> dict[str, Any]:
+    """Return a summary's entries on a live run, barriers and schedulers' costs; `arrivals_ns` are in order.
+
+    `has_coordinator`: it is a run of DAG jobs over a network that has one.
+    """
+    described: dict[str, Any] = {} if outcome.live is None else {"live": outcome.live}
+    if outcome.windows:
+        late, late_ns, most_ns = outcome.delayed
+        described["windows"] = {
+            "partitions": outcome.partitions,
+            "windows": outcome.windows,
+            "exact": quantum_s is None,
+            "delayed_messages": late,
+            "delayed_mean_s": late_ns / late / NS if late else 0.0,
+            "delayed_max_s": most_ns / NS,
+        }
+        if quantum_s is not None:
+            described["windows"]["quantum_s"] = quantum_s
+    span = int(arrivals_ns[0]), int(arrivals_ns[-1])
+    return described | _describe_schedulers(outcome, *span, has_coordinator)
+
+
+def _describe_schedulers(
+    outcome: Outcome, first_ns: int, last_ns: int, has_coordinator: bool
+) -> dict[str, Any]:
+    """Return the ``schedulers`` part of a summary, of those that handled any message.
+
+    The last of the servers is the listener, which is not a scheduler; before it comes the coordinator of the network of
+    DAG jobs, of which the family tells.
+    """
+    schedulers = outcome.servers[: -2 if has_coordinator else -1]
+    served = schedulers[schedulers["served"] > 0] if schedulers.size else schedulers
+    if not served.size:
+        return {}
+    figures = server_figures(served, outcome.waits, first_ns, last_ns, int(outcome.finish_ns.max()))
+    return {"schedulers": {"count": int(served.size), **figures}}
+
+
+def costs_table(costs: np.ndarray) -> pa.Table:
+    """Return the table of measured costs."""
+    from actors.hosting.recorded import RECORDED
+
+    kinds, which = np.unique(costs["kind"], return_inverse=True)
+    names = pa.array(
+        [RECORDED[number].name if number in RECORDED else f"{number:#05x}" for number in kinds.tolist()],
+        pa.string(),
+    )
+    return make_table(
+        COSTS,
+        {
+            "scheduler": costs["scheduler"].copy(),
+            "cost_ns": costs["cost"].copy(),
+            "message": names.take(pa.array(which)),
+            "decides": from_flags(costs["decides"] == 1),
+        },
+    )
+
+
+def recording_of(plan: Plan, index: int, out: Path | None) -> Recording | None:
+    """Return which events the run of a scheduler records, and in which folder, which is made; None for no events.
+
+    Raise `InputError` for a job that does not exist, for rates of other families than coflows, and if the folder cannot
+    be made.
+    """
+    chosen = parse_events(plan.config["output.events"])
+    if chosen is None:
+        return None
+    if chosen.rates and plan.family.name != "coflows":
+        raise InputError(
+            f"output.events: rates are those of flows of coflows; this is a run of {plan.family.name}"
+        )
+    from actors.hosting.cleanup import temporary_folder
+    from actors.hosting.recording import Recording
+    from actors.kernel.queue import NEVER
+
+    setting = plan.setting(index)
+    is_long = setting.scheduler.worlds.is_long(setting)
+    jobs = jobs_before(chosen, setting.num_jobs, is_long, plan.seed)
+    folder = temporary_folder("events") if out is None else Path(os.path.abspath(out)) / CHECKPOINTS
+    try:
+        (folder / TRACES).mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise not_written(error, folder / TRACES) from None
+    first, last = (int(min(seconds * NS, float(NEVER))) for seconds in chosen.span_s)
+    kept = None if jobs is None else tuple(jobs.tolist())
+    return Recording(folder / TRACES, kept, (first, last), chosen.rates)
+
+
+def add_events(plan: Plan, index: int, recording: Recording, outcome: Outcome, result: Result) -> None:
+    """Give a result the events that were recorded; a temporary folder with them is removed with the result.
+
+    Raise `InputError` if some are missing, because partitions ran on machines that do not see the folder.
+    """
+    from actors.hosting.cleanup import remove_folder
+    from actors.hosting.recorded import check_recorded
+
+    chosen = parse_events(plan.config["output.events"])
+    assert chosen is not None
+    check_recorded(recording, outcome.recorded)
+    setting = plan.setting(index)
+    arrival_ns, _ = setting.scheduler.worlds.span_ns(setting)
+    took_ns = np.where(outcome.finish_ns < 0, -1, outcome.finish_ns - arrival_ns)
+    recorded = None if recording.jobs is None else np.array(recording.jobs)
+    kept = jobs_after(chosen, recorded, took_ns)
+    result.recorded = lambda: batches(recording, setting, kept)
+    if chosen.is_whole:
+        plan.family[Summarising].add_waits(plan, result, outcome, result.recorded(), kept)
+    if recording.folder.parent.name != CHECKPOINTS:
+        weakref.finalize(result, remove_folder, recording.folder.parent)

@@ -1,10 +1,10 @@
-"""Resuming a run that ended early, from its directory: ``emu run --resume DIR``."""
+"""What is there of a run, or of many, and how one that ended early goes on: ``--resume``, or the same command."""
 
 from __future__ import annotations
 
 import os
 import tomllib
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -14,11 +14,13 @@ import tomli_w
 from emu import disk
 from emu.configuration.config import Given, Layer, Place, flatten, resolve
 from emu.configuration.config_file import layer_from_file
-from emu.configuration.plan import KEPT_WORKLOAD, Plan, prepare
+from emu.configuration.plan import HOSTING, KEPT_WORKLOAD, Plan, prepare
+from emu.configuration.seeds import SEEDS_VERSION
 from emu.directories import run_directory as rd
+from emu.directories.manifest import versions
 from emu.directories.names import CONFIG
+from emu.directories.provenance import provenance
 from emu.results.result import Result, read_result
-from emu.running.many_runs import computed
 from emu.terminal import note
 from workloads.errors import InputError
 
@@ -26,53 +28,94 @@ if TYPE_CHECKING:
     from emu.results.comparison import Comparison
 
 
-def resume(
-    folder: str | Path,
-    *,
-    scheduler: Any = None,
-    progress: Callable[[int, int, float], None] | None = None,
-) -> Result | Comparison:
-    """Go on with an interrupted run or comparison, and return its result; of a finished run, read it.
+NOT_THERE = "it is not finished"
+"""The reason to compute a run that is not reported: it was never computed."""
 
-    Parameters
-    ----------
-    folder : path
-        The run directory.
-    scheduler : object, optional
-        What the run was given as its scheduler, if that was an object (or a list with objects) of a Python program.
-    progress : callable, optional
-        As `emu.run` takes it, for a single run.
 
-    Returns
-    -------
-    Result or Comparison
-        What `emu.run` or `emu.compare` would have returned; its tables have the same bytes.
+def computed(config: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the part of a run's configuration that its result depends on."""
+    return {name: value for name, value in config.items() if name not in HOSTING}
 
-    Raises
-    ------
-    InputError
-        It is not a run directory; its configuration or an input has changed; a file of a finished run is damaged; a
-        process that is alive runs it.
+
+def reason_to_compute(folder: Path, begins: Mapping[str, Any]) -> str:
+    """Return why the run that begins with a manifest must be computed; empty if `folder` holds it undamaged."""
+    try:
+        found = rd.read_manifest(folder)
+    except InputError as error:
+        return error.message if (folder / rd.MANIFEST).exists() else NOT_THERE
+    if found.get("status") != rd.FINISHED:
+        return NOT_THERE
+    inputs = [[i["sha256"] for i in of.get("inputs", ())] for of in (found, begins)]
+    if computed(found.get("config", {})) != computed(begins["config"]) or inputs[0] != inputs[1]:
+        return "it is a run of another configuration or input"
+    return rd.damaged(folder, found) or ""
+
+
+def report_rerun(folder: Path, why: str) -> None:
+    """Report that a finished run is computed again."""
+    if why not in ("", NOT_THERE):
+        note(f"{folder} is computed again: {why}")
+
+
+@contextmanager
+def opened(out: Path, what: str, config: Mapping[str, Any], overwrite: bool = False) -> Iterator[None]:
+    """Within, the directory of many runs is locked by this process: a new one, or an existing one that is resumed.
+
+    `what` is ``sweep`` or ``size``; `config`, dotted key to value, must be equal for a directory to be resumed, and is
+    written as its ``config.toml``. Raise `InputError` if the directory holds something else, or is in use.
     """
-    out = Path(folder)
-    if (found := read_finished(out)) is not None:
-        return found
-    with reopened(out, scheduler=scheduler) as plan:
-        if plan is None:
-            pass
-        elif holds_several(out):
-            from emu.running.comparing import run_plan, save_comparison
+    config = {name: value for name, value in config.items() if name.partition(".")[0] not in HOSTING}
+    manifest = {"what": what, "seeds_version": SEEDS_VERSION, "config": config}
+    manifest |= {"versions": versions(), "record": provenance()}
+    if overwrite or not (out / rd.MANIFEST).exists():
+        with rd.claimed(out, manifest, _to_toml(config), overwrite=overwrite):
+            yield
+        return
+    with rd.claimed_again(out, "--out") as found:
+        _check_same(out, found, manifest)
+        rd.remove_leftovers(out)
+        rd.begin(out, {**found, **manifest, "record": found.get("record", manifest["record"])})
+        disk.write_text(out / CONFIG, _to_toml(config))
+        with rd.running(out):
+            yield
 
-            comparison = run_plan(plan, out)
-            save_comparison(comparison, out)
-            return comparison
-        else:
-            from emu.running.emulation import execute
 
-            result = execute(plan, 0, progress, out=out)
-            result.write(out)
-            return result
-    return resume(out)
+def _check_same(out: Path, found: Mapping[str, Any], manifest: Mapping[str, Any]) -> None:
+    """Refuse a directory whose manifest differs from this one; the error names the key that differs."""
+    what, otherwise = manifest["what"], "choose another directory, or give --overwrite"
+    if found.get("what") != what:
+        raise InputError(
+            f"--out: {out} holds a {found.get('what', 'run')}, not a {what}; choose another directory"
+        )
+    if found.get("seeds_version", 1) != SEEDS_VERSION:
+        raise InputError(
+            f"--out: {out} holds a {what} of another version of Emu, whose seeds did not vary the workload; "
+            f"{otherwise}"
+        )
+    for name, ours, theirs in differing(manifest["config"], found.get("config", {})):
+        wrong = f"{name} is {ours} here and {theirs} there"
+        raise InputError(f"--out: {out} holds another {what}: {wrong}; {otherwise}")
+
+
+def _to_toml(config: Mapping[str, Any]) -> str:
+    import tomli_w
+
+    document: dict[str, Any] = {}
+    for name, value in config.items():
+        *tables, last = name.split(".")
+        table = document
+        for inner in tables:
+            table = table.setdefault(inner, {})
+        table[last] = value
+    return tomli_w.dumps(document)
+
+
+def differing(first: Mapping[str, Any], other: Mapping[str, Any]) -> Iterator[tuple[str, str, str]]:
+    """Yield the keys whose values differ, with both values in words."""
+    for name in [*first, *other]:
+        if first.get(name) != other.get(name):
+            ours, theirs = ("not given" if of.get(name) is None else repr(of[name]) for of in (first, other))
+            yield name, ours, theirs
 
 
 def read_finished(out: Path) -> Result | Comparison | None:
@@ -169,13 +212,10 @@ def _check_config(out: Path, manifest: Mapping[str, Any]) -> None:
         raise InputError(
             f"--resume: {file} is not as it was written: {error or 'not TOML'}; {remedy}"
         ) from None
-    ours, theirs = (dict(flatten(computed(of))) for of in (now, was))  # where it is hosted may be changed
-    for name in [*theirs, *ours]:
-        if ours.get(name) != theirs.get(name):
-            shown = ["not given" if of.get(name) is None else repr(of[name]) for of in (ours, theirs)]
-            raise InputError(
-                f"--resume: {file} is not as the run began: {name} is {shown[0]} there, and was {shown[1]}; {remedy}"
-            )
+    before, after = (dict(flatten(computed(of))) for of in (was, now))  # where it is hosted may be changed
+    for name, theirs, ours in differing(before, after):
+        wrong = f"{name} is {ours} there, and was {theirs}"
+        raise InputError(f"--resume: {file} is not as the run began: {wrong}; {remedy}")
 
 
 def _kept_workload(out: Path, manifest: Mapping[str, Any]) -> Any:

@@ -19,10 +19,8 @@ from emu.configuration.workload_cache import WorkloadCache
 from emu.directories import locks
 from emu.directories import run_directory as rd
 from emu.families.registry import find_family
-from emu.running.clocks import emulate_setting
-from emu.running.emulation import execute, keep_workload, observe, result_of
-from emu.running.many_runs import reason_to_compute, report_rerun
-from emu.running.recording import recording_of
+from emu.running.emulation import emulate_setting, execute, keep_workload, observe, recording_of, result_of
+from emu.running.resuming import reason_to_compute, report_rerun
 from emu.terminal import note
 from workloads.errors import UnavailableError
 

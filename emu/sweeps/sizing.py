@@ -44,8 +44,8 @@ from emu.results.metrics import after_warmup, confidence_95, describe_metrics
 from emu.results.notebook import as_html
 from emu.results.result import read_result, values_of
 from emu.results.text_tables import align, number, percent
-from emu.running.many_runs import opened
 from emu.running.progress import bar_of
+from emu.running.resuming import opened
 from emu.sweeps.mixes import MOST_SIZES, Counts, find_cheapest
 from emu.sweeps.parallel_runs import Bar, Hosting, Run, RunFailed, run_all
 from emu.sweeps.targets import (

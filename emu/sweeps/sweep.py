@@ -26,8 +26,8 @@ from emu.directories.names import COMPARISON, CONFIG, SUMMARY
 from emu.results.bottlenecks import BOTTLENECKS
 from emu.results.notebook import as_html
 from emu.results.records import write_csv
-from emu.running.many_runs import opened
 from emu.running.progress import bar_of
+from emu.running.resuming import opened
 from emu.sweeps.grid import SWEEP, Grid, Point, read_grid
 from emu.sweeps.parallel_runs import Bar, Hosting, Run, run_all
 from emu.sweeps.sweep_report import (

@@ -30,8 +30,7 @@ from emu.configuration.plan import Plan, configure, prepare
 from emu.families.drawn_cases import ALL, Case, arguments
 from emu.families.jobs.constraint_check import check_tasks, levels_of, satisfying
 from emu.results.result import Result
-from emu.running.clocks import describe_clock
-from emu.running.emulation import result_of
+from emu.running.emulation import describe_clock, result_of
 from workloads.constraints import PLACEMENT, constraint_sets, set_of_job, set_text
 
 SCHEDULERS = {s.name: s for s in (*built_in_schedulers(), find_scheduler(FewestTasks))}

@@ -67,13 +67,10 @@ def test_ctrl_c_ends_with_130_and_says_so_in_the_manifest(
     def interrupted(*_: object) -> None:
         raise KeyboardInterrupt
 
-    from emu.running import comparing
-
-    monkeypatch.setattr("emu.cli.commands.execute", interrupted)
+    monkeypatch.setattr("emu.running.runs.execute", interrupted)
     ended = emu(*RUN, "small", "--out", "r")
     assert (ended.code, ended.line()) == (130, "emu: interrupted; emu run --resume r resumes it")
     assert json.loads(Path("r/manifest.json").read_text())["status"] == "interrupted"
-    monkeypatch.setattr(comparing, "execute", interrupted)
     assert emu("compare", "--schedulers", "sparrow,random", *RUN[3:], "small", "--out", "c").code == 130
     assert json.loads(Path("c/manifest.json").read_text())["status"] == "interrupted"
 
@@ -84,7 +81,7 @@ def test_the_unexpected_ends_with_1_and_a_traceback_on_request(
     def broken(*_: object) -> None:
         raise RuntimeError("two\nlines")
 
-    monkeypatch.setattr("emu.cli.commands.execute", broken)
+    monkeypatch.setattr("emu.running.runs.execute", broken)
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
     ended = emu(*RUN, "small", "--out", "r")
     assert ended.code == 1

@@ -9,8 +9,7 @@ from pathlib import Path
 import pytest
 
 import emu
-from emu.cli.reference import PARTS, filled
-from emu.cli.settings_module import SETTINGS, settings_module
+from emu.cli.reference import PARTS, SETTINGS, filled, settings_module
 from emu.configuration.config_file import layer_from_file
 from emu.configuration.keys import KEYS
 from emu.configuration.settings import Settings

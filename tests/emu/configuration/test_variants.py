@@ -182,19 +182,19 @@ def test_objects_with_other_parameters_have_names_of_their_own(workload: JobWork
 def test_a_comparison_of_objects_goes_on(
     workload: JobWorkload, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from emu.running import comparing
+    from emu.running import runs
 
-    execute = comparing.execute
+    execute = runs.execute
 
     def interrupted(plan: Plan, index: int, *rest: Any) -> Any:
         if index == 1:
             raise KeyboardInterrupt
         return execute(plan, index, *rest)
 
-    monkeypatch.setattr(comparing, "execute", interrupted)
+    monkeypatch.setattr(runs, "execute", interrupted)
     with pytest.raises(KeyboardInterrupt):
         emu_package.compare([LL(2), LL(4)], workload, 20, in_process=True, out=tmp_path / "c")
-    monkeypatch.setattr(comparing, "execute", execute)
+    monkeypatch.setattr(runs, "execute", execute)
     with pytest.raises(InputError, match=r"was an object of a Python program"):
         emu_package.resume(tmp_path / "c")
     with pytest.raises(InputError, match=r"no scheduler 'LL\(k=4\)' in this run"):

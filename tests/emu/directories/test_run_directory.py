@@ -81,7 +81,7 @@ def test_what_was_done_is_not_done_again(finished: Path, monkeypatch: pytest.Mon
     def computed(*_: Any) -> None:
         raise AssertionError
 
-    monkeypatch.setattr("emu.running.emulation.execute", computed)
+    monkeypatch.setattr("emu.running.runs.execute", computed)
     package.resume(finished)
     assert {p.name for p in finished.iterdir()} == {rd.MANIFEST, CONFIG, SUMMARY, *TABLES}
 

@@ -20,7 +20,7 @@ from emu.directories import run_directory as rd
 from emu.results.comparison import Comparison
 from emu.results.metrics import confidence_95
 from emu.results.result import Result, read_result
-from emu.running import comparing
+from emu.running import runs
 from workloads.errors import InputError
 
 Cli = Callable[..., Any]
@@ -166,14 +166,14 @@ def test_a_malformed_instance_is_named_before_anything_runs(emu: Cli, archive: P
 
 def stop_at(monkeypatch: pytest.MonkeyPatch, scheduler: str, name: str, error: BaseException) -> None:
     """Let one run raise an error, until this is undone."""
-    execute = comparing.execute
+    execute = runs.execute
 
     def raising(plan: Any, index: int, *rest: Any) -> Result:
         if (plan.schedulers[index].name, plan.workload.name) == (scheduler, name):
             raise error
         return execute(plan, index, *rest)
 
-    monkeypatch.setattr(comparing, "execute", raising)
+    monkeypatch.setattr(runs, "execute", raising)
 
 
 @pytest.mark.slow("whole runs with their figures")

@@ -76,9 +76,9 @@ def test_if_all_fail_the_first_error_is_the_end(emu: Cli, fails: str) -> None:
 
 
 def test_seeds_that_fail_are_left_out(emu: Cli, trace: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from emu.running import comparing
+    from emu.running import runs
 
-    execute = comparing.execute
+    execute = runs.execute
 
     def fails(plan: Any, index: int, *rest: Any) -> Any:
         name, seed = plan.schedulers[index].name, plan.seed
@@ -86,7 +86,7 @@ def test_seeds_that_fail_are_left_out(emu: Cli, trace: Path, monkeypatch: pytest
             raise RuntimeError(f"{name} {seed}")
         return execute(plan, index, *rest)
 
-    monkeypatch.setattr(comparing, "execute", fails)
+    monkeypatch.setattr(runs, "execute", fails)
     failing = {("random", 2)}
     settings = {"nodes": 20, "in_process": True, "seeds": 3}
     compared = package.compare(["central-fifo", "random"], "small", **settings)

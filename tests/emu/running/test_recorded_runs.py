@@ -113,7 +113,7 @@ def test_a_disk_that_takes_a_part_of_the_events(emu: Cli, trace: Path) -> None:
 def test_events_lie_where_the_driver_says(trace: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Whatever folder a partition's process is in."""
     from emu.configuration.plan import configure, prepare
-    from emu.running.recording import recording_of
+    from emu.running.emulation import recording_of
 
     given = {"scheduler": "random", "workload": "small", "nodes": 20, "output_events": "all"}
     recording = recording_of(prepare(configure(given)), 0, Path("r"))

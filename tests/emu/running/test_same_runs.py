@@ -112,11 +112,11 @@ def test_a_sweep_of_seeds_with_another_meaning_is_refused(emu: Cli, trace: Path)
 
 
 def test_a_comparison_over_seeds_goes_on_where_it_ended(emu: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
-    from emu.running import comparing
+    from emu.running import runs
 
     argv = (*COMPARE, "--seeds", "3")
     assert emu(*argv, "--out", "whole").code == 0
-    execute, ran = comparing.execute, []
+    execute, ran = runs.execute, []
 
     def counting(plan: Plan, index: int, *rest: Any) -> Any:
         ran.append((plan.schedulers[index].name, plan.seed))
@@ -124,7 +124,7 @@ def test_a_comparison_over_seeds_goes_on_where_it_ended(emu: Cli, monkeypatch: p
             raise KeyboardInterrupt
         return execute(plan, index, *rest)
 
-    monkeypatch.setattr(comparing, "execute", counting)
+    monkeypatch.setattr(runs, "execute", counting)
     assert emu(*argv, "--out", "part").code == 130
     assert ran == [(name, seed) for seed in (1, 2) for name in ("random", "central-fifo")]
     ran.clear()
@@ -176,21 +176,21 @@ def test_variants_are_no_axis(emu: Cli, trace: Path) -> None:
 def test_an_object_that_is_resampled_goes_on_in_python(
     workload: JobWorkload, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from emu.running import comparing
+    from emu.running import runs
 
     given: dict[str, Any] = {"seeds": 2, "resample_block": 30.0, "in_process": True}
     whole = emu_package.compare(["random"], workload, 20, **given)
-    execute = comparing.execute
+    execute = runs.execute
 
     def interrupted(plan: Plan, *rest: Any) -> Any:
         if plan.seed == 2:
             raise KeyboardInterrupt
         return execute(plan, *rest)
 
-    monkeypatch.setattr(comparing, "execute", interrupted)
+    monkeypatch.setattr(runs, "execute", interrupted)
     with pytest.raises(KeyboardInterrupt):
         emu_package.compare(["random"], workload, 20, **given, out=tmp_path / "c")
-    monkeypatch.setattr(comparing, "execute", execute)
+    monkeypatch.setattr(runs, "execute", execute)
     resumed = emu_package.resume(tmp_path / "c")
     assert isinstance(resumed, Comparison)
     assert [r.jobs for r in resumed.results["random"]] == [r.jobs for r in whole.results["random"]]

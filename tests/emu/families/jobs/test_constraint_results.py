@@ -31,7 +31,7 @@ from emu.results.paired_comparison import compare_group
 from emu.results.result import Result, read_result
 from emu.results.summary_text import render_summary
 from emu.results.text_tables import TIMES, ratio, with_error
-from emu.running.comparing import compare
+from emu.running.runs import compare
 from workloads.catalogue import save_workload
 from workloads.constraints import parse_constraint_set, with_constraints
 from workloads.jobs import JobWorkload

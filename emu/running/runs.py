@@ -1,11 +1,11 @@
-"""Running several schedulers over the same replicas of a workload, seeds or instances, and writing their comparison."""
+"""`emu.run` and `emu.compare`: schedulers over the replicas of a workload, and the comparison of their runs."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from pathlib import Path
-from typing import Any, Unpack
+from typing import Any, Unpack, overload
 
 from emu import disk
 from emu.configuration.plan import Plan, configure, prepare
@@ -17,15 +17,124 @@ from emu.directories.names import COMPARISON, CONFIG, REPORT, SUMMARY
 from emu.results.comparison import Comparison
 from emu.results.result import Result, read_result
 from emu.running.emulation import Progress, execute, keep_workload
-from emu.running.many_runs import reason_to_compute, report_rerun
 from emu.running.progress import watch_of
+from emu.running.resuming import holds_several, read_finished, reason_to_compute, reopened, report_rerun
 from emu.terminal import few_alike, note
+from workloads.doing import doing
 from workloads.errors import InputError, UnavailableError
 
 Watch = Callable[[str, int], AbstractContextManager[Any]]
 """Makes, from a label and a number of tasks or flows, the context that yields a `progress`."""
 Show = Callable[[int, int, str], None]
 """Called with the number of runs done, of those that failed, and the run that is begun."""
+
+
+@overload
+def run(
+    scheduler: Any,
+    workload: Any,
+    nodes: int | None = None,
+    *,
+    seeds: None = None,
+    parameters: Mapping[str, Any] | None = None,
+    config: str | Path | None = None,
+    out: str | Path | None = None,
+    overwrite: bool = False,
+    progress: bool | Progress | None = None,
+    **settings: Unpack[Settings],
+) -> Result: ...
+
+
+@overload
+def run(
+    scheduler: Any,
+    workload: Any,
+    nodes: int | None = None,
+    *,
+    seeds: int | Sequence[int],
+    parameters: Mapping[str, Any] | None = None,
+    config: str | Path | None = None,
+    out: str | Path | None = None,
+    overwrite: bool = False,
+    progress: bool | Progress | None = None,
+    **settings: Unpack[Settings],
+) -> Comparison: ...
+
+
+def run(
+    scheduler: Any,
+    workload: Any,
+    nodes: int | None = None,
+    *,
+    seeds: int | Sequence[int] | None = None,
+    parameters: Mapping[str, Any] | None = None,
+    config: str | Path | None = None,
+    out: str | Path | None = None,
+    overwrite: bool = False,
+    progress: bool | Progress | None = None,
+    **settings: Unpack[Settings],
+) -> Result | Comparison:
+    """Emulate one scheduler and return its result; with `seeds`, or of an archive of instances, all their results.
+
+    Parameters
+    ----------
+    scheduler : str, class or object
+        A name (see ``emu schedulers``), ``"package.module:Class"``, an object of your own class, or an `emu.variant`.
+    workload : str, Path, JobWorkload, CoflowWorkload or frame
+        A generator's name, a path, a workload, or a pandas frame with the columns ``submit_s`` and ``durations_s`` (see
+        `workloads.frames`).
+    nodes : int, optional
+        Number of nodes; only a cluster file has one of its own, and coflows their ports.
+    seeds : int or sequence of int, optional
+        Number of seeds to run, from ``seed`` on, or the seeds; each has its own workload if that is drawn.
+    parameters : mapping, optional
+        The scheduler's parameters.
+    config : path, optional
+        A TOML file; the arguments beat it.
+    out : path, optional
+        Run directory to write; by default nothing is written (see `Result.save`).
+    overwrite : bool
+        Replace the run that is there. Files that Emu did not write are never removed, nor a run that is being run.
+    progress : bool or callable, optional
+        Whether to show a bar; by default where a terminal or a notebook shows it. A callable is called from time to
+        time with tasks done, events and virtual time in seconds.
+    **settings
+        Any key of ``docs/reference/configuration.md``, ``_`` for the dot: ``seed=3``,
+        ``short_cutoff="90 s"``, ``network_delay="1 ms"``, ``in_process=True``.
+
+    Returns
+    -------
+    Result
+        Of one seed.
+    Comparison
+        With `seeds`, even with 1: of one scheduler, as `emu.compare` returns it for several. Its ``results`` are by
+        scheduler and seed, ``summaries[0]`` has means and intervals. Also of an archive of several instances, unless
+        ``workload_options={"instance": …}`` chooses one: all are run, in place of seeds (give ``seeds=1`` for type
+        checkers).
+
+    Raises
+    ------
+    InputError
+        A name, a value or a file is wrong.
+
+    Notes
+    -----
+    Without ``in_process`` Ray is started on first use and stays for the next run.
+    """
+    arguments = {
+        "scheduler": scheduler,
+        "workload": workload,
+        "nodes": nodes,
+        "parameters": parameters,
+        **settings,
+    }
+    given = configure({**arguments, "seeds": seeds}, config)
+    if given["scheduler"] is not None and len(given["scheduler"]) > 1:
+        raise given.error("scheduler", "emu.run takes one scheduler; emu.compare takes several")
+    if seeds is None and given["seeds"] != 1:
+        raise given.error("seeds", f"give seeds={given['seeds']} to emu.run, which then returns a Comparison")
+    plan = prepare(given)
+    return _run_plan_in(plan, seeds is not None or plan.is_batch, out, progress, overwrite)
 
 
 def compare(
@@ -66,21 +175,93 @@ def compare(
         "seeds": seeds,
         "parameters": parameters,
     }
-    return run_together(prepare(configure({**arguments, **settings}, config)), out, progress, overwrite)
+    plan = prepare(configure({**arguments, **settings}, config))
+    found = _run_plan_in(plan, True, out, progress, overwrite)
+    assert isinstance(found, Comparison)
+    return found
 
 
-def run_together(
-    plan: Plan, out: str | Path | None, progress: bool | Progress | None = None, overwrite: bool = False
-) -> Comparison:
-    """Run every scheduler and replica of a plan, and write the comparison to `out`, if given."""
+def resume(
+    folder: str | Path,
+    *,
+    scheduler: Any = None,
+    progress: Callable[[int, int, float], None] | None = None,
+) -> Result | Comparison:
+    """Go on with an interrupted run or comparison, and return its result; of a finished run, read it.
+
+    Parameters
+    ----------
+    folder : path
+        The run directory.
+    scheduler : object, optional
+        What the run was given as its scheduler, if that was an object (or a list with objects) of a Python program.
+    progress : callable, optional
+        As `emu.run` takes it, for a single run.
+
+    Returns
+    -------
+    Result or Comparison
+        What `emu.run` or `emu.compare` would have returned; its tables have the same bytes.
+
+    Raises
+    ------
+    InputError
+        It is not a run directory; its configuration or an input has changed; a file of a finished run is damaged; a
+        process that is alive runs it.
+    """
+    out = Path(folder)
+    if (found := read_finished(out)) is not None:
+        return found
+    with reopened(out, scheduler=scheduler) as plan:
+        if plan is not None:
+            together = holds_several(out)
+            watch = None if together or progress is None else watch_of(progress, plan.work[1])
+            return run_in(plan, together, out, watch)
+    return resume(out)
+
+
+def _run_plan_in(
+    plan: Plan, together: bool, out: str | Path | None, progress: bool | Progress | None, overwrite: bool
+) -> Result | Comparison:
+    """Run a plan, in a new directory if `out` names one."""
     watch = watch_of(progress, plan.work[1])
     if out is None:
-        return run_plan(plan, watch=watch)
-    with rd.claimed(out, manifest_together(plan), plan.config_toml(), overwrite=overwrite) as folder:
+        return run_in(plan, together, None, watch)
+    with rd.claimed(out, *begun_with(plan, together), overwrite=overwrite) as folder:
         keep_workload(plan, folder)
-        comparison = run_plan(plan, folder, watch)
-        save_comparison(comparison, folder)
-    return comparison
+        return run_in(plan, together, folder, watch)
+
+
+def begun_with(plan: Plan, together: bool) -> tuple[dict[str, Any], str]:
+    """Return manifest and configuration with which the directory of all runs of a plan, or of its only one, begins."""
+    if not together:
+        return plan.manifest(0), plan.config_toml(0)
+    return {**plan.manifest(), "runs": [f.as_posix() for f in run_folders(plan).values()]}, plan.config_toml()
+
+
+def run_in(
+    plan: Plan,
+    together: bool,
+    out: Path | None,
+    watch: Watch | None = None,
+    tell: Callable[[str], None] | None = None,
+    show: Show | None = None,
+) -> Result | Comparison:
+    """Run the only run of a plan, or all `together`, and write to its claimed directory, if it has one."""
+    if together:
+        comparison = run_plan(plan, out, watch, tell, show)
+        if out is not None:
+            if tell is not None:
+                tell("writing the report")
+            with doing("writing the report"):
+                save_comparison(comparison, out)
+        return comparison
+    with watch(plan.schedulers[0].name, plan.work[0]) if watch else nullcontext() as progress:
+        result = execute(plan, 0, progress, tell, out)
+    if out is not None:
+        with doing("writing the results"):
+            result.write(out)
+    return result
 
 
 def run_plan(
@@ -131,7 +312,8 @@ def run_plan(
         raise next(iter(failures.values()))
     errors = {place: rd.one_line(error) for place, error in failures.items()}
     comparison = Comparison(compared, plan.config_toml(), plan.manifest(), plan.config["warmup"])
-    comparison.notes = (*plan.notes, *_own_notes(notes), *left_out)
+    own_notes = few_alike(f"{replica}: {text}" for replica, own in notes.items() for text in own)
+    comparison.notes = (*plan.notes, *own_notes, *left_out)
     comparison.failures = errors
     return comparison
 
@@ -144,11 +326,6 @@ def _compiling_ahead(plan: Plan, out: Path | None, places: Sequence[Path]) -> Ab
 
     left = [i for i, place in enumerate(places) if out is None or not rd.is_finished(out / place)]
     return compiling_ahead([plan.setting(i) for i in left])
-
-
-def _own_notes(notes: Mapping[Replica, Sequence[str]]) -> list[str]:
-    """Return the notes of single replicas, each with its replica; only a few of notes that differ in numbers."""
-    return few_alike(f"{replica}: {text}" for replica, own in notes.items() for text in own)
 
 
 def _in_pairs(
@@ -219,11 +396,6 @@ def _held(folder: Path, begins: Mapping[str, Any], config: str) -> Iterator[None
             rd.begin(folder, found)
         with rd.running(folder):
             yield
-
-
-def manifest_together(plan: Plan) -> dict[str, Any]:
-    """Return the content of the manifest of all runs of a plan before they start."""
-    return {**plan.manifest(), "runs": [folder.as_posix() for folder in run_folders(plan).values()]}
 
 
 def run_folders(plan: Plan) -> dict[tuple[str, Replica], Path]:
