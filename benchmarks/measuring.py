@@ -57,7 +57,10 @@ def options(doc: str | None, *positional: str, **given: Any) -> argparse.Namespa
 def parse(parser: argparse.ArgumentParser, *positional: str, **given: Any) -> argparse.Namespace:
     """Return what a command line asks for, with the options of `options`."""
     for name, default in given.items():
-        form: dict[str, Any] = {"default": default, "type": type(default)}
+        form: dict[str, Any] = {
+            "default": default,
+            "type": Path if isinstance(default, Path) else type(default),
+        }
         if default is False:
             form = {"action": "store_true"}
         elif isinstance(default, Choice):

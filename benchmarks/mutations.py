@@ -7,8 +7,9 @@
 The map needs pytest-cov. `try` draws mutations evenly from the areas of `AREAS`: an operator is replaced, a bound
 moved by one, two statements swapped or one left out. Each is tried in a copy of the repository with kernels as plain
 Python; it is found if a test fails, or does not end. `--tests DIR` takes the tests of another checkout, with that
-checkout's map, over the same mutations; `--only` tries those again that another run did not find. What is printed at
-the end is a table by area.
+checkout's map, over the same mutations; `--only` tries those again that another run did not find. `--paths` are the
+tests of the map, and `--budget-s` bounds the tests of a mutation by their times in it. What is printed at the end is a
+table by area.
 """  # fmt: skip
 
 from __future__ import annotations
@@ -30,7 +31,8 @@ from xml.etree import ElementTree
 
 import numpy as np
 
-ROOT = Path(__file__).resolve().parents[1]
+from benchmarks.measuring import ROOT, run_sections
+
 PACKAGES = ("actors", "clusters", "emu", "workloads")
 AREAS = {
     "policies of jobs": ("actors/schedulers/jobs",),
@@ -44,21 +46,11 @@ MAP = "mutation-map.json"
 PLAIN = {"NUMBA_DISABLE_JIT": "1"}
 CHOSEN = ("-p", "no:cacheprovider", "-m", "not ray and not slow and not browser")
 LIMIT_S = 170.0  # of wall time beyond the budget, after which a mutation has no end
-COMPARE = {
-    ast.Lt: ast.LtE,
-    ast.LtE: ast.Lt,
-    ast.Gt: ast.GtE,
-    ast.GtE: ast.Gt,
-    ast.Eq: ast.NotEq,
-    ast.NotEq: ast.Eq,
-}
-BINARY = {
-    ast.Add: ast.Sub,
-    ast.Sub: ast.Add,
-    ast.Mult: ast.FloorDiv,
-    ast.FloorDiv: ast.Mult,
-    ast.Div: ast.Mult,
-}
+_PAIRS = ((ast.Lt, ast.LtE), (ast.Gt, ast.GtE), (ast.Eq, ast.NotEq))
+COMPARE: dict[type, Any] = {one: other for pair in _PAIRS for one, other in (pair, pair[::-1])}
+_PAIRS_BINARY = ((ast.Add, ast.Sub), (ast.Mult, ast.FloorDiv))
+BINARY: dict[type, Any] = {one: other for pair in _PAIRS_BINARY for one, other in (pair, pair[::-1])}
+BINARY[ast.Div] = ast.Mult
 
 
 class Mutation(NamedTuple):
@@ -168,13 +160,8 @@ def make_map(tests: Path, paths: Sequence[str]) -> None:
     with tempfile.TemporaryDirectory() as folder:
         data, report = Path(folder) / "data", Path(folder) / "times"
         environment = {**os.environ, **PLAIN, "PYTHONPATH": str(tests), "COVERAGE_FILE": str(data)}
-        measured = [
-            "--cov=actors",
-            "--cov=workloads",
-            "--cov-context=test",
-            "--cov-report=",
-            f"--junitxml={report}",
-        ]
+        measured = ["--cov=actors", "--cov=workloads", "--cov-context=test", "--cov-report="]
+        measured.append(f"--junitxml={report}")
         command = [sys.executable, "-m", "pytest", "-q", "-n2", *CHOSEN, *measured, *paths]
         subprocess.run(command, cwd=tests, env=environment, check=False)
         (tests / MAP).write_text(json.dumps({"reached": _reached(tests, data), "times_s": _times_s(report)}))
@@ -216,17 +203,8 @@ def is_found(mutation: Mutation, tests: Path, chosen: list[str], folder: Path, l
     for name in PACKAGES:
         shutil.copytree(ROOT / name, folder / name, dirs_exist_ok=True)  # with what is compiled to bytes
     (folder / mutation.file).write_text(mutated((ROOT / mutation.file).read_text(), mutation.number))
-    for name in (
-        "tests",
-        "benchmarks",
-        "claims",
-        "docs",
-        "examples",
-        "README.md",
-        "CONTRIBUTING.md",
-        "pyproject.toml",
-        "run.py",
-    ):
+    texts = ("README.md", "CONTRIBUTING.md", "pyproject.toml", "run.py")
+    for name in ("tests", "benchmarks", "claims", "docs", "examples", *texts):
         if not (folder / name).exists():
             (folder / name).symlink_to(tests / name)
     environment = {**os.environ, **PLAIN, "PYTHONPATH": str(folder), "PYTHONDONTWRITEBYTECODE": "1"}
@@ -245,28 +223,13 @@ def is_found(mutation: Mutation, tests: Path, chosen: list[str], folder: Path, l
     return failed[0].split(" - ")[0] if failed else f"exit {done.returncode}"
 
 
-def main() -> None:
-    """Read the command line."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("what", choices=["map", "try"])
-    parser.add_argument("--count", type=int, default=200)
-    parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument(
-        "--tests", type=Path, default=ROOT, help="a checkout whose tests are tried; default: this one"
-    )
-    parser.add_argument("--paths", nargs="+", default=["tests"], help="of the tests of the map")
-    parser.add_argument("--only", type=Path, help="those that this output has as not found")
-    parser.add_argument("--out", type=Path, default=Path("mutations.jsonl"))
-    parser.add_argument(
-        "--budget-s", type=float, default=30.0, help="of the tests of a mutation, by the times of the map"
-    )
-    parser.add_argument("--processes", type=int, default=2)
-    given = parser.parse_args()
-    if given.what == "map":
-        make_map(given.tests.resolve(), given.paths)
-        return
+def map_tests(given: argparse.Namespace) -> None:
+    """Make the map of a checkout."""
+    make_map(given.tests.resolve(), given.paths)
+
+
+def try_mutations(given: argparse.Namespace) -> None:
+    """Try mutations, those that are not tried yet, and print how many are found."""
     tests = given.tests.resolve()
     known = json.loads((tests / MAP).read_text())
     drawn = draw(given.count, given.seed, known["reached"])
@@ -294,6 +257,13 @@ def main() -> None:
     for area in AREAS:
         own = [row for row in rows if row["area"] == area]
         print(f"{area:24s} {len(own):4d} tried {sum(bool(row['found']) for row in own):4d} found")
+
+
+def main() -> None:
+    """Read the command line."""
+    given: dict[str, Any] = {"count": 200, "seed": 1, "only": Path, "out": Path("mutations.jsonl")}
+    given |= {"tests": ROOT, "paths": ("tests",), "budget_s": 30.0, "processes": 2}
+    run_sections(__doc__, {"map": map_tests, "try": try_mutations}, ["map"], **given)
 
 
 if __name__ == "__main__":
