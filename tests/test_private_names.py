@@ -34,7 +34,6 @@ REASONS = {
     ("emu/cli/completion.py", "_SubParsersAction"): "the same",
     ("tests/printed_commands.py", "_SubParsersAction"): "the same",
     ("emu/cli/completion.py", "_choices_actions"): "the same",
-    ("workloads/readers/restricted_pickle.py", "_codecs.encode"): "a name that NumPy writes into pickles",
     ("tests/emu/test_notebooks.py", "_repr_png_"): "what IPython calls, documented by it",
 }
 OF_NAMED_TUPLES = {"_replace", "_fields", "_field_defaults", "_asdict", "_make"}

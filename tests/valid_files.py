@@ -7,7 +7,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
@@ -15,6 +14,7 @@ from tests.clusters.cluster_files import EVERYTHING
 from tests.workloads.alibaba_files import INSTANCES_A, JOB_A, MACHINES
 from tests.workloads.family_examples import coflows_of, dags_of
 from tests.workloads.google_2019_rows import write_cell
+from tests.workloads.readers.test_tpch import save
 from workloads.catalogue import save_workload
 from workloads.jobs import make_workload
 
@@ -250,7 +250,7 @@ FORMS: dict[str, Form] = {
         "c.toml": f'{_ON_JOBS}cost = {{model = "recorded", file = "./a.parquet"}}\n',
         "a.parquet": {"scheduler": [0, 0, 0], "cost_ns": [5, 7, 9]},
     }),
-    # Those that Emu and NumPy write.
+    # Those that Emu writes.
     "jobs": Form({}), "dags": Form({}), "coflows": Form({}), "tpch": Form({}),
     "google-2019 json": Form({}, slow=True), "google-2019 csv.gz": Form({}, slow=True),
     "google-2019 parquet": Form({}, slow=True),
@@ -277,8 +277,7 @@ def write_valid(kind: str, folder: Path) -> Path:
         save_workload(coflows_of([(0, None, flows), (3, 9, flows)], 3, 1e8), folder)
     elif kind == "tpch":
         waves = {name: {50: [1000.0, 2000.0]} for name in ("first_wave", "rest_wave", "fresh_durations")}
-        np.save(folder / "adj_mat_1.npy", np.array([[0.0, 1.0], [0.0, 0.0]]))
-        np.save(folder / "task_duration_1.npy", np.array({0: waves, 1: waves}, object), allow_pickle=True)
+        save(folder, profile={0: waves, 1: waves})
     elif kind.startswith("google-2019"):
         write_cell(folder, kind.split()[1])
     return folder

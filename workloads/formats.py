@@ -117,7 +117,8 @@ FORMATS = {
         alibaba_2017.read_alibaba_2017, alibaba_2017.recognises, alibaba_2017.convert_alibaba_2017,
     ),
     "tpch": Format(
-        "TPC-H queries on Spark, in the layout of Decima's simulator", "dags", tpch.read_tpch, tpch.recognises
+        "TPC-H queries on Spark: tables made of the profiles of Decima's simulator", "dags", tpch.read_tpch,
+        tpch.recognises,
     ),
     "coflowlib": Format(
         "CoflowLib's instances: text, or one of an archive", "coflows", coflowlib.read_coflowlib,

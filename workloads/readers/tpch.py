@@ -1,10 +1,11 @@
-"""TPC-H queries as Spark ran them: stages and task durations in the layout of Decima's simulator [1]_.
+"""TPC-H queries as Spark ran them: stages and task durations, made of the profiles of Decima's simulator [1]_.
 
-A folder has a folder for each size of the data (``2g``, ``10g``, ...), and these for each query q, 1..22,
-``adj_mat_q.npy`` (edges from parent to child) and ``task_duration_q.npy``: for each stage the task durations (ms)
-of runs with 2 to 100 executors, as ``first_wave`` (an executor's first task of the stage), ``rest_wave`` (its
-later ones) and ``fresh_durations`` (those of the first wave whose executor was also new to the job, so that it had
-to start and warm up). ``stage_id_to_node_idx_map_q.npy``, which is optional, has Spark's stage numbers.
+A folder has two tables. ``tpch_edges.parquet`` has the edges between the stages of each query, 1..22, on data of each
+size (``2g``, ``10g``, ...), ``tpch_durations.parquet`` the task durations (ms) of runs with 2 to 100 executors, as
+``first_wave`` (an executor's first task of the stage), ``rest_wave`` (its later ones) and ``fresh_durations`` (those of
+the first wave whose executor was also new to the job, so that it had to start and warm up), and Spark's numbers of the
+stages. Decima's own files hold pickles, which are not read: ``python -m benchmarks.tpch_profiles`` makes these tables
+of them.
 
 So the duration of a task depends on the run. A job is assumed to keep `executors` executors from its first stage to its
 last; there must be runs with this number. A stage without such a run, because it has fewer tasks, takes its run with
@@ -32,31 +33,59 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Any, Literal, NamedTuple, NoReturn
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
+import pyarrow as pa
 
+from workloads.arrow import coded_labels, column, described_field
 from workloads.dags import DagWorkload, make_dag_workload
 from workloads.defaults import DEFAULT_SEED
 from workloads.errors import InputError
 from workloads.generators.arrivals import Arrivals
 from workloads.generators.demands import draw_demands
 from workloads.generators.draws import MAX_JOBS, check_positive, check_share, check_whole, generator
-from workloads.groups import rows_of_groups
+from workloads.groups import refuse_first, rows_of_groups, whole_numbers
 from workloads.hints import did_you_mean
 from workloads.jobs import MAX_TIME_S, Float64Array, Int64Array
 from workloads.limits import check_tasks
 from workloads.precedence import check_edges
-from workloads.readers.report import Progress, Report
-from workloads.readers.restricted_pickle import read_npy
+from workloads.readers.parquet_tables import read_table
+from workloads.readers.report import Report
 
 WARM_UP_S = 1.0
 """The additional time of a new executor if it was not measured: Decima's ``warmup_delay``."""
 
-_WAVES = ("first_wave", "rest_wave", "fresh_durations")
-_MATRIX = re.compile(r"adj_mat_([0-9]{1,6})\.npy")
+WAVES = ("first_wave", "rest_wave", "fresh_durations")
+MATRIX = re.compile(r"adj_mat_([0-9]{1,6})\.npy")
+"""Files of Decima's own layout, a matrix of edges for each query."""
+_QUERY = [
+    described_field("size", pa.string(), "", "of the data"),
+    described_field("query", pa.int64(), "1", "number of the query"),
+]
+DURATIONS = pa.schema(
+    [
+        *_QUERY,
+        described_field("stage", pa.int64(), "1", "0, 1, 2, ... in the query"),
+        described_field("spark_stage", pa.int64(), "1", "Spark's number of the stage"),
+        described_field("executors", pa.int64(), "1", "of the run"),
+        described_field("wave", pa.string(), "", "first_wave, rest_wave or fresh_durations"),
+        described_field("duration_ms", pa.float64(), "ms", "of a task"),
+    ]
+)
+EDGES = pa.schema(
+    [
+        *_QUERY,
+        described_field("parent", pa.int64(), "1", "stage that the other waits for"),
+        described_field("child", pa.int64(), "1", "stage that waits"),
+    ]
+)
+TABLES = ("tpch_durations.parquet", "tpch_edges.parquet")
+_CONVERT = (
+    "in a clone of Emu's repository, python -m benchmarks.tpch_profiles {} NEW_FOLDER makes tables of them"
+)
 
 Run = dict[str, Float64Array]
 
@@ -70,13 +99,25 @@ class _Pool(NamedTuple):
     num_later: int
 
 
+class _Stage(NamedTuple):
+    """A stage: Spark's number of it, and its runs by number of executors."""
+
+    spark: int
+    runs: dict[int, Run]
+
+
 class _Query(NamedTuple):
     """A query on data of one size: S stages, edges of shape (E, 2), and the runs of each stage by executors."""
 
-    name: str
+    size: str
+    number: int
     stage_names: list[str]
     edges: Int64Array
     runs: list[dict[int, Run]]
+
+    @property
+    def name(self) -> str:
+        return f"{self.size}-q{self.number}"
 
 
 def read_tpch(
@@ -93,14 +134,13 @@ def read_tpch(
     diversity: float = 1.0,
     seed: int = DEFAULT_SEED,
     report: Report | None = None,
-    progress: Progress | None = None,
 ) -> DagWorkload:
     """Read TPC-H profiles, and make a workload of queries that arrive as a Poisson process.
 
     Parameters
     ----------
     path : str or Path
-        The folder with the sizes, or that of one size.
+        The folder with the two tables.
     sizes, queries : optional
         Such as ``["2g", "10g"]`` and ``[1, 9]`` (or ``"2g,10g"``, ``9``); by default all.
     jobs : int, optional
@@ -137,12 +177,7 @@ def read_tpch(
     check_share("diversity", diversity)
     rng = generator(seed)
     report = Report() if report is None else report
-    folders = {folder.resolve().name: folder for folder in _choose_sizes(Path(path), sizes)}
-    known = [
-        _read_query(folder, number, progress)
-        for folder in folders.values()
-        for number in _choose_queries(folder, queries)
-    ]
+    known = _chosen(_read_queries(Path(path)), sizes, queries, path)
     report.read("queries", len(known))
     report.read("stages", sum(len(query.runs) for query in known))
     _check_executors(known, executors, path)
@@ -164,7 +199,8 @@ def read_tpch(
         stage_name=[name for query in drawn for name in query.stage_names],
         demands=needs,
         metadata={
-            "origin": f"TPC-H profiles of Decima: {len(known)} queries of {', '.join(folders)}",
+            "origin": f"TPC-H profiles of Decima: {len(known)} queries of "
+            f"{', '.join(dict.fromkeys(query.size for query in known))}",
             "parameters": f"jobs={jobs} mean_gap_s={mean_gap_s:g} executors={executors} "
             f"durations={durations} demands={demands} seed={seed}{model}",
             "recipe": f"Poisson arrivals; durations {durations} from runs with {executors} executors",
@@ -177,116 +213,128 @@ def read_tpch(
 
 
 def recognises(path: Path) -> bool:
-    """Return whether a folder, or its first subfolder by name, holds ``adj_mat_….npy`` files."""
+    """Return whether a folder holds the durations, or Decima's own files, which the reader refuses."""
+    return (path / TABLES[0]).is_file() or _is_decimas(path)
+
+
+def _is_decimas(path: Path) -> bool:
+    """Return whether a folder, or a folder in it, holds ``adj_mat_….npy`` files."""
     try:
-        return bool(_numbers(path) or _sizes_in(path))
+        folders = [path, *(folder for folder in path.iterdir() if folder.is_dir())]
+        return any(MATRIX.fullmatch(file.name) for folder in folders for file in folder.iterdir())
     except OSError:
         return False
 
 
-def _sizes_in(path: Path) -> list[Path]:
-    """Return the folders below that hold queries, smallest size first."""
-    folders = [folder for folder in path.iterdir() if folder.is_dir() and _numbers(folder)]
-    return sorted(folders, key=lambda f: (int(re.sub("[^0-9]", "", f.name)[:9] or 0), f.name))
+def _read_queries(path: Path) -> list[_Query]:
+    """Return the queries of a folder, smallest size first."""
+    if _is_decimas(path) and not (path / TABLES[0]).exists():
+        wrong = f"holds Decima's own files, whose pickles are not read; {_CONVERT.format(path)}"
+        raise InputError(wrong, file=path)
+    files = [path / name for name in TABLES]
+    durations, between = (
+        read_table(file, schema, (), TABLES)[0]
+        for file, schema in zip(files, (DURATIONS, EDGES), strict=True)
+    )
+    if not durations.num_rows:
+        raise InputError("is empty: it has no durations", file=files[0])
+    profiles, edges = _profiles(durations, files[0]), _edges_of(between, files[1])
+    if strays := sorted(edges.keys() - profiles.keys()):
+        size, number = strays[0]
+        raise InputError(f"has no durations of query {number} of {size}", file=files[0])
+    found = [_query(*own, stages, edges.get(own, []), files) for own, stages in profiles.items()]
+    return sorted(found, key=lambda q: (int(re.sub("[^0-9]", "", q.size)[:9] or 0), q.size, q.number))
 
 
-def _numbers(folder: Path) -> list[int]:
-    found = (_MATRIX.fullmatch(file.name) for file in folder.iterdir())
-    return sorted(int(match[1]) for match in found if match)
+def _profiles(rows: pa.Table, file: Path) -> dict[tuple[str, int], dict[int, _Stage]]:
+    """Return the stages of each query by size and number."""
+    known, wave = coded_labels(rows["wave"])
+    for code, name in enumerate(known):
+        wrong = f"is not a wave; want one of {', '.join(WAVES)}"
+        refuse_first((wave == code) & (name not in WAVES), np.array(known)[wave], wrong, "wave", file=file)
+    sizes, size = coded_labels(rows["size"])
+    query, stage, executors = (
+        whole_numbers(column(rows, name), name, least, 10**6, file=file)
+        for name, least in (("query", 0), ("stage", 0), ("executors", 1))
+    )
+    took_ms, wrong = column(rows, "duration_ms"), "is not a duration in milliseconds"
+    outside = ~((took_ms >= 0) & (took_ms <= MAX_TIME_S * 1000))  # true for NaN
+    refuse_first(outside, took_ms, wrong, "duration_ms", file=file)
+    keys = np.stack([size, query, stage, executors, wave])
+    order = np.lexsort(keys[::-1])  # stable: durations stay in the order of the file
+    firsts = np.flatnonzero((np.diff(keys[:, order], prepend=-1) != 0).any(axis=0))
+    found: dict[tuple[str, int], dict[int, _Stage]] = {}
+    for key, spark, took_s in zip(
+        keys[:, order[firsts]].T.tolist(),
+        column(rows, "spark_stage")[order[firsts]].tolist(),
+        np.split(took_ms[order] / 1000, firsts[1:]),
+        strict=True,
+    ):
+        stages = found.setdefault((sizes[key[0]], key[1]), {})
+        runs = stages.setdefault(key[2], _Stage(spark, {})).runs
+        runs.setdefault(key[3], dict.fromkeys(WAVES, np.empty(0)))[known[key[4]]] = took_s
+    return found
 
 
-def _choose_sizes(path: Path, sizes: Sequence[str] | str | None) -> list[Path]:
+def _edges_of(rows: pa.Table, file: Path) -> dict[tuple[str, int], list[list[int]]]:
+    """Return the edges of each query by size and number."""
+    found: dict[tuple[str, int], list[list[int]]] = {}
+    for size, query, *edge in zip(*(rows[name].to_pylist() for name in EDGES.names), strict=True):
+        found.setdefault((size, query), []).append(edge)
+    return found
+
+
+def _query(
+    size: str, number: int, stages: dict[int, _Stage], edges: list[list[int]], files: list[Path]
+) -> _Query:
+    """Return a query, whose stages must be numbered 0, 1, ... and have a task in each run."""
+    of = f"query {number} of {size}"
+    if absent := sorted({*range(max(stages) + 1)} - stages.keys()):
+        raise InputError(f"{of} has no stage {absent[0]}", file=files[0], field="stage")
+    for place, stage in stages.items():
+        if empty := next((executors for executors, run in stage.runs.items() if not _num_tasks(run)), None):
+            raise InputError(
+                f"{of}, stage {place}: has no task in the run with {empty} executors", file=files[0]
+            )
+    between = np.array(sorted(edges), np.int64).reshape(-1, 2)
     try:
-        there = [path] if _numbers(path) else _sizes_in(path)
-    except OSError as error:
-        raise InputError(f"cannot be read: {error.strerror or error}", file=path) from None
-    if not there:
-        raise InputError("holds no adj_mat_1.npy, nor folders such as 2g that do", file=path)
-    if sizes is None:
-        return there
-    by_name = {folder.resolve().name: folder for folder in there}
-    return [_pick(by_name, size, "sizes", path) for size in _listed(sizes)]
+        check_edges(np.insert(between, 0, 0, axis=1), np.array([len(stages)]), [number], files[1])
+    except InputError as error:  # the line is one of the query's own
+        raise InputError(f"{of}: {error.message}", file=files[1], field=error.field) from None
+    labels = [f"{size}-q{number}-{stages[place].spark}" for place in range(len(stages))]
+    return _Query(size, number, labels, between, [stages[place].runs for place in range(len(stages))])
 
 
-def _choose_queries(folder: Path, queries: Sequence[int] | int | str | None) -> list[int]:
-    there = _numbers(folder)
-    if queries is None:
-        return there
-    by_name = {str(number): number for number in there}
-    return [_pick(by_name, number, "queries", folder) for number in _listed(queries)]
+def _chosen(
+    known: list[_Query],
+    sizes: Sequence[str] | str | None,
+    queries: Sequence[int] | int | str | None,
+    path: str | Path,
+) -> list[_Query]:
+    """Return the queries that options name, in their order: sizes, and of each the queries."""
+    by_size: dict[str, dict[str, _Query]] = {}
+    for query in known:
+        by_size.setdefault(query.size, {})[str(query.number)] = query
+    return [
+        _pick(of_size, number, "queries", path)
+        for of_size in (_pick(by_size, size, "sizes", path) for size in _listed(sizes, by_size))
+        for number in _listed(queries, of_size)
+    ]
 
 
-def _listed(names: Sequence[Any] | int | str) -> list[str]:
-    """Return names given as a list, one number, or text with commas."""
+def _listed(names: Sequence[Any] | int | str | None, known: Iterable[str]) -> list[str]:
+    """Return names given as a list, one number, or text with commas; all that are known for None."""
+    if names is None:
+        return [*known]
     if isinstance(names, str):
         return [name.strip() for name in names.split(",")]
     return [str(name) for name in ([names] if isinstance(names, int) else names)]
 
 
-def _pick(known: dict[str, Any], name: str, field: str, path: Path) -> Any:
+def _pick(known: dict[str, Any], name: str, field: str, path: str | Path) -> Any:
     if name not in known:
         raise InputError(f"no {name!r}{did_you_mean(name, known)}", file=path, field=field)
     return known[name]
-
-
-def _read_query(folder: Path, number: int, progress: Progress | None) -> _Query:
-    matrix_file, durations_file = folder / f"adj_mat_{number}.npy", folder / f"task_duration_{number}.npy"
-    matrix = read_npy(matrix_file, progress)
-    if not isinstance(matrix, np.ndarray) or matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1]:
-        raise InputError("is not a square matrix", file=matrix_file)
-    if matrix.dtype.kind not in "biuf" or not np.isin(matrix, (0, 1)).all():
-        raise InputError("holds something else than 0 and 1", file=matrix_file)
-    edges = np.argwhere(matrix == 1)
-    # Here too, so that the error names the file.
-    check_edges(np.insert(edges, 0, 0, axis=1), np.array([len(matrix)]), [number], matrix_file)
-    stages = read_npy(durations_file, progress)
-    if not isinstance(stages, dict) or set(stages) != set(range(len(matrix))):
-        wrong = f"is not a dictionary of the stages 0..{len(matrix) - 1} that {matrix_file.name} has"
-        raise InputError(wrong, file=durations_file)
-    name = f"{folder.resolve().name}-q{number}"
-    labels = _spark_stages(folder / f"stage_id_to_node_idx_map_{number}.npy", len(matrix), progress)
-    runs = [_read_runs(stages[i], i, durations_file) for i in range(len(matrix))]
-    return _Query(name, [f"{name}-{label}" for label in labels], edges, runs)
-
-
-def _spark_stages(path: Path, count: int, progress: Progress | None) -> list[int]:
-    """Return Spark's number of each stage; its place if there is no file of them."""
-    if not path.exists():
-        return list(range(count))
-    stage_of = read_npy(path, progress)
-    right = isinstance(stage_of, dict) and all(isinstance(i, int | np.integer) for i in stage_of.values())
-    if not right or sorted(stage_of.values()) != list(range(count)):
-        raise InputError(f"is not a dictionary of stage ids to 0..{count - 1}", file=path)
-    return sorted(stage_of, key=lambda stage: int(stage_of[stage]))
-
-
-def _read_runs(stage: Any, number: int, path: Path) -> dict[int, Run]:
-    """Return the runs of a stage by number of executors, durations in seconds."""
-
-    def refuse(wrong: str) -> NoReturn:
-        raise InputError(f"stage {number} {wrong}", file=path)
-
-    if not isinstance(stage, dict) or set(stage) != set(_WAVES):
-        refuse(f"is not a dictionary of {', '.join(_WAVES)}")
-    if not all(isinstance(stage[wave], dict) for wave in _WAVES):
-        refuse("has a wave that is not a dictionary of executors to durations")
-    keys = stage["first_wave"].keys()
-    if not keys or not all(isinstance(key, int) and key > 0 for key in keys):
-        refuse("has runs without a number of executors")
-    runs: dict[int, Run] = {}
-    for key in sorted(keys):
-        runs[key] = {}
-        for wave in _WAVES:
-            if not isinstance(durations := stage[wave].get(key), list):
-                refuse(f"has no {wave} of {key} executors")
-            if not all(
-                isinstance(d, int | float | np.integer) and 0 <= d <= MAX_TIME_S * 1000 for d in durations
-            ):
-                refuse(f"has in {wave} of {key} executors what is not a duration in milliseconds")
-            runs[key][wave] = np.array(durations, np.float64) / 1000
-        if _num_tasks(runs[key]) == 0:
-            refuse(f"has no task in the run with {key} executors")
-    return runs
 
 
 def _check_executors(queries: list[_Query], executors: int, path: str | Path) -> None:
