@@ -57,9 +57,8 @@ from workloads.readers.duckdb_tables import (
 from workloads.readers.known_tables import ALIBABA_2017 as FORMAT
 from workloads.readers.parquet import JOBS_FILE, TASKS_FILE, read_parquet
 from workloads.readers.report import Progress, Report
-from workloads.readers.scanning import EXACT, Table, csv_lines, need_rows, scan
+from workloads.readers.scanning import EXACT, Table, need_rows, refuse_cell, scan
 from workloads.readers.shards import holds_table
-from workloads.readers.source import shown
 from workloads.requests import with_requests
 
 if TYPE_CHECKING:
@@ -265,11 +264,12 @@ def _check_ids(con: duckdb.DuckDBPyConnection, source: Path) -> None:
     """Refuse an id of a job or a task that is not a whole number, with its line."""
     if not number(con, "SELECT count(*) FROM batch_task WHERE job_name LIKE '?%' OR task_name LIKE '?%'"):
         return
-    for place, line, fields in csv_lines(source, "batch_task", _TABLES["batch_task"], format=FORMAT):
-        for field in ("job_id", "task_id"):
-            text = fields.get(field, "")
-            if text and not text.removesuffix(".0").isdecimal():
-                raise InputError(f"{shown(text)} is not a whole number", file=place, line=line, field=field)
+
+    def check(text: str) -> str:
+        return " is not a whole number" if text and not text.removesuffix(".0").isdecimal() else ""
+
+    checks = dict.fromkeys(("job_id", "task_id"), check)
+    refuse_cell(source, "batch_task", _TABLES["batch_task"], checks, format=FORMAT)
     raise InputError("has ids that are not whole numbers", file=source, field="job_id, task_id")
 
 

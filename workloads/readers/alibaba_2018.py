@@ -88,9 +88,8 @@ from workloads.readers.duckdb_tables import (
 from workloads.readers.known_tables import ALIBABA_2018 as FORMAT
 from workloads.readers.parquet import EDGES_FILE, JOBS_FILE, STAGES_FILE, TASKS_FILE, read_dags
 from workloads.readers.report import Progress, Report
-from workloads.readers.scanning import EXACT, Table, csv_lines, need_rows, scan
+from workloads.readers.scanning import EXACT, Table, need_rows, refuse_cell, scan
 from workloads.readers.shards import holds_table
-from workloads.readers.source import shown
 from workloads.stages import DAG_TASKS_SCHEMA, EDGES_SCHEMA, STAGES_SCHEMA
 
 if TYPE_CHECKING:
@@ -319,15 +318,15 @@ def check_rows(
     try:
         check_values(con)
     except InputError as error:
-        field = names.get(error.field or "", error.field or "")
-        for place, line, fields in csv_lines(source, "batch_task", table, format=format):
-            text = fields.get(field, "")
+        field, wanted = names.get(error.field or "", error.field or ""), error.message
+
+        def check(text: str) -> str:
             value = float(text or 0)
-            if value > MAX_TIME_S or (field == "instance_num" and value != int(value)):
-                raise InputError(
-                    f"{shown(text)}; {error.message}", file=place, line=line, field=field
-                ) from None
-        raise InputError(error.message, file=source, field=field) from None
+            wrong = value > MAX_TIME_S or (field == "instance_num" and value != int(value))
+            return f"; {wanted}" if wrong else ""
+
+        refuse_cell(source, "batch_task", table, {field: check}, format=format)
+        raise InputError(wanted, file=source, field=field) from None
 
 
 def _table(name: str, insert: str) -> Table:

@@ -44,9 +44,8 @@ from workloads.readers.google_events import (
 from workloads.readers.known_tables import GOOGLE_2011 as FORMAT
 from workloads.readers.parquet import read_parquet
 from workloads.readers.report import Progress, Report
-from workloads.readers.scanning import Table, csv_lines, need_rows, scan, whole
+from workloads.readers.scanning import Table, need_rows, refuse_cell, scan, whole
 from workloads.readers.shards import holds_table
-from workloads.readers.source import shown
 
 if TYPE_CHECKING:
     import duckdb
@@ -194,23 +193,26 @@ def _check(con: duckdb.DuckDBPyConnection, source: Path) -> None:
     try:
         check_events(con, source)
     except InputError:
-        for place, line, fields in csv_lines(source, "task_events", _EVENT_TABLE, format=FORMAT):
-            for field in _WHOLE:
-                text = fields.get(field, "")
-                if not _is_whole(text):
-                    wrong = f"{shown(text)} is not a whole number" if text else "is missing"
-                    raise InputError(wrong, file=place, line=line, field=field) from None
-            if fields["type"] not in _CODES:
-                wrong = f"{shown(fields['type'])} is not a type of event; they are 0 to {len(_TYPES) - 1}"
-                raise InputError(wrong, file=place, line=line, field="type") from None
-            if not in_time(float(fields["time"])):
-                wrong = f"{shown(fields['time'])} is out of range; want microseconds, 0 or more"
-                raise InputError(wrong, file=place, line=line, field="time") from None
+        refuse_cell(source, "task_events", _EVENT_TABLE, _CHECKS, format=FORMAT)
         raise
 
 
-def _is_whole(text: str) -> bool:
-    return bool(re.fullmatch("-?(0|[1-9][0-9]{0,18})", text)) and -(2**63) <= int(text) < 2**63
+def _not_whole(text: str) -> str:
+    is_whole = re.fullmatch("-?(0|[1-9][0-9]{0,18})", text) and -(2**63) <= int(text) < 2**63
+    return "" if is_whole else " is not a whole number" if text else "is missing"
+
+
+def _not_in_time(text: str) -> str:
+    wrong = " is out of range; want microseconds, 0 or more"
+    return _not_whole(text) or ("" if in_time(float(text)) else wrong)
+
+
+def _no_type(text: str) -> str:
+    wrong = f" is not a type of event; they are 0 to {len(_TYPES) - 1}"
+    return _not_whole(text) or ("" if text in _CODES else wrong)
+
+
+_CHECKS = {"time": _not_in_time, "job ID": _not_whole, "task index": _not_whole, "type": _no_type}
 
 
 def read_google_2011(source: str | Path, *, report: Report | None = None, **options: Any) -> JobWorkload:

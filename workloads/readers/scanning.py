@@ -1,45 +1,97 @@
 """Tables of a trace, read into DuckDB: CSV and JSON lines through pipes, Parquet by path, all their shards.
 
 The guards and errors of `workloads.readers.source` hold for pipes. Types are declared, a line that does not fit the
-columns is named, and nothing that is read is taken for SQL. `workloads.readers.shards` finds the files of a table,
-`workloads.readers.csv_tables` has the rules of CSV.
+columns is named, and nothing that is read is taken for SQL. `workloads.readers.shards` finds the files of a table.
+
+CSV has no header, as most traces are published, or one. Without a header the columns are in the published order, and
+quotes are part of a field. With a header columns are found by name, in any order: other columns are ignored, absent
+ones are null, fields may be in quotes, and whole numbers may be written ``1.0``, as programs write a column with nulls.
 """
 
 from __future__ import annotations
 
+import csv
+import fcntl
+import io
 import json
 import os
 import re
+import select
 import shutil
 import tempfile
+import threading
 from collections import Counter
-from collections.abc import Iterator, Mapping
-from contextlib import ExitStack, contextmanager
-from itertools import groupby
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager, suppress
+from decimal import Decimal, InvalidOperation
+from itertools import groupby, islice
 from pathlib import Path
-from typing import IO, TYPE_CHECKING
+from typing import IO, TYPE_CHECKING, NamedTuple
 
 from workloads.errors import InputError
-from workloads.readers.csv_tables import (
-    EXACT,
-    Header,
-    Table,
-    csv_rows,
-    csv_scan,
-    explain,
-    header_of,
-    skip_header,
-)
+from workloads.hints import did_you_mean
 from workloads.readers.known_tables import identify
-from workloads.readers.piping import piped
 from workloads.readers.report import Progress, Report
+from workloads.readers.samples import Sample, plain_name
 from workloads.readers.shards import Member, Wanted, files_of, members_at_once, members_of
 from workloads.readers.source import open_members, shown
 
 if TYPE_CHECKING:
     import duckdb
 
-__all__ = ["EXACT", "Table", "csv_lines", "need_rows", "scan", "whole"]
+EXACT = "DECIMAL(18, 6)"
+"""For numbers that must be whole: DuckDB rounds 1.5 to a BIGINT without an error, and takes nan for a DOUBLE.
+
+The table's own column must be of it too: DuckDB reads CSV in the type that a value is inserted as.
+"""
+PIPED_LINE_BYTES = 256 << 10
+"""Of lines of tables; a line of JSON with all of a task's constraints has some kilobytes."""
+_PIPE_BYTES = 1 << 20
+_SEPARATORS = {";": "semicolons", "\t": "tabs", "|": "bars", " ": "blanks"}
+_WHOLE_BITS, _WIDE = {"BIGINT": 63, "INTEGER": 31, "TINYINT": 7}, "DECIMAL(38, 6)"
+
+
+class Table(NamedTuple):
+    """A table of a source.
+
+    Attributes
+    ----------
+    columns : mapping of str to str
+        Name to SQL type: for CSV without a header all columns in their order; otherwise the wanted ones, null where a
+        row has none.
+    insert : str
+        SQL that inserts the rows of ``{scan}``.
+    required : tuple of str
+        Columns that a header must name.
+    aliases : mapping of str to str
+        Other names in headers, as `workloads.readers.samples.plain_name` writes them, and the columns they stand for.
+    nested : mapping of str to str
+        Columns of lists or structs, and SQL that makes one from a field of CSV, ``{text}``.
+    headed : bool
+        Whether CSV must have a header: the table is not published as CSV, and its columns have no order.
+    """
+
+    columns: Mapping[str, str]
+    insert: str
+    required: tuple[str, ...] = ()
+    aliases: Mapping[str, str] = {}
+    nested: Mapping[str, str] = {}
+    headed: bool = False
+
+    def column(self, name: str) -> str:
+        """Return the column that a header means by a name, or ``""``."""
+        plain = plain_name(name)
+        meant = {plain_name(own): own for own in self.columns}.get(plain) or self.aliases.get(plain, "")
+        return meant if meant in self.columns else ""
+
+    def kind_as_text(self, column: str) -> str:
+        """Return the type that a column has in a CSV file with a header."""
+        kind = self.columns[column]
+        return "VARCHAR" if column in self.nested else _WIDE if kind in _WHOLE_BITS else kind
+
+
+Header = tuple[str, ...]
+"""The columns that a header names, ``""`` for an ignored one; empty for a file without a header."""
 
 
 def scan(
@@ -102,17 +154,61 @@ def whole(column: str) -> str:
     return f'CASE WHEN CAST({number} AS VARCHAR) = "{column}" THEN {number} END'
 
 
+def refuse_cell(
+    source: Path, name: str, table: Table, checks: Mapping[str, Callable[[str], str]], *, format: str = ""
+) -> None:
+    """Raise the error for the first wrong cell in the CSV of a table that `scan` has read, if there is one.
+
+    Parameters
+    ----------
+    checks : mapping of str to callable
+        By column a function from a text to what is wrong with it, the end of the error, or ``""``.
+    """
+    for place, line, fields in csv_lines(source, name, table, format=format):
+        for field, check in checks.items():
+            if wrong := check(text := fields.get(field, "")):
+                raise InputError(
+                    f"{shown(text)}{wrong}" if text else wrong, file=place, line=line, field=field
+                )
+
+
 def csv_lines(
     source: Path, name: str, table: Table, *, format: str = ""
 ) -> Iterator[tuple[str, int, dict[str, str]]]:
-    """Yield file, line and fields by column of a table that `scan` has read, to find a wrong line."""
+    """Yield file, line and fields by column of the CSV of a table that `scan` has read."""
     wanted = Wanted(format, [name])
     for path in files_of(source, wanted):
         for member in members_of(path, source, wanted):
             if member.form == "csv":
                 header = header_of(table, member.sample, member.place)
-                for line, fields in csv_rows(table, header, member.stream):
-                    yield member.place, line, fields
+                for line, fields in _rows(header, member.stream):
+                    if any(fields):
+                        named = zip(header or table.columns, fields, strict=False)
+                        yield member.place, line, {column: field for column, field in named if column}
+
+
+def header_of(table: Table, sample: Sample, place: str) -> Header:
+    """Return the columns that the first row of a file names.
+
+    Raises
+    ------
+    InputError
+        A header names a column twice, or lacks a required one; or the file needs a header and has none.
+    """
+    names = sample.rows[0] if sample.rows else ()
+    header = tuple(map(table.column, names))
+    there = [column for column in header if column]
+    if len(there) < 2:
+        if table.headed and names:
+            wrong = f"want a header that names {','.join(table.required)}{_separated(sample.text)}"
+            raise InputError(wrong, file=place, line=1)
+        return ()
+    if twice := next((column for column in there if there.count(column) > 1), None):
+        raise InputError("is named twice in the header", file=place, line=1, field=twice)
+    if missing := [column for column in table.required if column not in there]:
+        wrong = f"the header does not name it{did_you_mean(missing[0], names)}"
+        raise InputError(wrong, file=place, line=1, field=missing[0])
+    return header
 
 
 def _header(table: Table, member: Member, format: str) -> Header:
@@ -142,8 +238,8 @@ def _insert(
         return sum(_insert_parquet(con, table, member) for member in members)
     import duckdb
 
-    text = csv_scan(table, header) if form == "csv" else _json(table)
-    skipped = {member.place: skip_header(member.stream) if header else 0 for member in members}
+    text = _csv_scan(table, header) if form == "csv" else _json_scan(table)
+    skipped = {member.place: _skip_header(member.stream) if header else 0 for member in members}
     with ExitStack() as stack:
         pipes = {
             stack.enter_context(piped(member.stream, member.place, skipped[member.place])): member
@@ -160,7 +256,7 @@ def _insert(
                 member for pipe, member in pipes.items() if f'"{pipe}"' in said or f"file = {pipe}\n" in said
             ]
             for member in named or members:
-                wrong = _explained(said, table, form, header, member)
+                wrong = _explained(con, said, table, header, member)
                 if wrong.line is not None or len(named or members) == 1:
                     raise wrong from None
             raise
@@ -175,7 +271,7 @@ def _insert_parquet(con: duckdb.DuckDBPyConnection, table: Table, member: Member
             there = con.execute("SELECT column_name FROM (DESCRIBE FROM read_parquet($path))", {"path": path})
             names = {name for (name,) in there.fetchall()}
             columns = ", ".join(
-                f'CAST({f"{chr(34)}{name}{chr(34)}" if name in names else "NULL"} AS {kind}) AS "{name}"'
+                f"CAST({_quoted(name) if name in names else 'NULL'} AS {kind}) AS {_quoted(name)}"
                 for name, kind in table.columns.items()
             )
             text = f"(SELECT {columns} FROM read_parquet($path))"
@@ -218,7 +314,7 @@ def _seekable(con: duckdb.DuckDBPyConnection, member: Member) -> Iterator[str]:
         yield f"/dev/fd/{unpacked.fileno()}"
 
 
-def _json(table: Table) -> str:
+def _json_scan(table: Table) -> str:
     types = ", ".join(
         "'{}': '{}'".format(name, kind.replace("'", "''")) for name, kind in table.columns.items()
     )
@@ -228,15 +324,172 @@ def _json(table: Table) -> str:
     )
 
 
-def _explained(said: str, table: Table, form: str, header: Header, member: Member) -> InputError:
+def _csv_scan(table: Table, header: Header) -> str:
+    """Return SQL for the rows of the shards ``$path``, with the columns of the table.
+
+    Columns of a file with a header are ``c0``, ``c1``, ... there.
+    """
+    if not header:
+        return _read_csv(table.columns, "")
+    kinds = {
+        f"c{place}": table.kind_as_text(column) if column else "VARCHAR"
+        for place, column in enumerate(header)
+    }
+    fields = ", ".join(
+        f"CAST({_value(table, column, header)} AS {kind}) AS {_quoted(column)}"
+        for column, kind in table.columns.items()
+    )
+    return f"(SELECT {fields} FROM {_read_csv(kinds, chr(34))})"
+
+
+def _value(table: Table, column: str, header: Header) -> str:
+    """Return SQL for a column of the table, from the columns of a file with a header."""
+    if column not in header:
+        return "NULL"
+    text = f"c{header.index(column)}"
+    if column in table.nested:
+        return table.nested[column].replace("{text}", text)
+    if table.columns[column] in _WHOLE_BITS:
+        return f"CASE WHEN {text} <> floor({text}) THEN error('no whole number') ELSE {text} END"
+    return text
+
+
+def _read_csv(kinds: Mapping[str, str], quote: str) -> str:
+    types = ", ".join(f"'{name}': '{kind}'" for name, kind in kinds.items())
+    return (
+        f"read_csv($path, columns = {{{types}}}, auto_detect = false, header = false, delim = ',', "
+        f"quote = '{quote}', escape = '{quote}', compression = 'none')"
+    )
+
+
+def _quoted(name: str) -> str:
+    return f'"{name}"'
+
+
+# The row that DuckDB could not read. Its messages say which row that is, and not always its line; they have the row's
+# text in them, which may be any. So they are asked for the number alone, and the row is looked at here. DuckDB could
+# list all wrong rows, but would read to the end of a file that may not be a table, and its time for a line grows with
+# the square of the number of fields.
+
+
+def _explained(
+    con: duckdb.DuckDBPyConnection, said: str, table: Table, header: Header, member: Member
+) -> InputError:
     """Return the error for a shard that DuckDB could not read, with the line if it is found."""
     for name, stream in open_members(member.path):
         if name == member.name:
-            if form == "csv":
-                return explain(said, table, header, member.place, stream)
+            if member.form == "csv":
+                return _explained_csv(con, said, table, header, member.place, stream)
             wrong = f"is not a row of {member.table} as a line of JSON ({_first_line(said)})"
             return InputError(wrong, file=member.place, line=_json_line(said, stream))
     raise AssertionError("unreachable: the member was there")
+
+
+def _explained_csv(
+    con: duckdb.DuckDBPyConnection,
+    said: str,
+    table: Table,
+    header: Header,
+    place: str,
+    stream: io.BufferedReader,
+) -> InputError:
+    """Return the error for a shard of CSV; `stream` is the whole shard."""
+    named = re.search(r"CSV Error on Line: ([0-9]+)", said)
+    rows = _rows(header, stream)
+    try:
+        for line, fields in islice(rows, int(named[1]) - 1 if named else 0, None):
+            field, wrong = (
+                _wrong_field(con, table, header, fields) if named else _not_whole(table, header, fields)
+            )
+            if wrong:
+                return InputError(wrong, file=place, line=line, field=field or None)
+            if named:
+                break
+    except csv.Error as error:
+        return InputError("a quote is not closed", file=place, line=int(str(error)))
+    return InputError(f"cannot be read as CSV; do all lines end alike? ({shown(said)})", file=place)
+
+
+def _rows(header: Header, stream: io.BufferedReader) -> Iterator[tuple[int, list[str]]]:
+    """Yield line and fields of the rows of CSV, with blank ones; bytes that are not UTF-8 become surrogates.
+
+    Raises
+    ------
+    csv.Error
+        A quote is not closed; has the line on which its row begins.
+    """
+    first = _skip_header(stream) + 1 if header else 1
+    lines = (line.decode("utf-8", "surrogateescape") for line in stream)
+    if not header:
+        for number, text in enumerate(lines, start=first):
+            yield number, text.rstrip("\r\n").split(",")
+        return
+    reader, line = csv.reader(lines, strict=True), first
+    while True:
+        try:
+            fields = next(reader)
+        except StopIteration:
+            return
+        except csv.Error:  # at the end of the file, or of what a field may hold
+            raise csv.Error(str(line)) from None
+        yield line, fields or [""]
+        line = first + reader.line_num
+
+
+def _wrong_field(
+    con: duckdb.DuckDBPyConnection, table: Table, header: Header, fields: list[str]
+) -> tuple[str, str]:
+    """Return the wrong field of a row that DuckDB has refused, and what is wrong with it."""
+    names = header or tuple(table.columns)
+    want = ",".join(table.columns)
+    for name, field in zip(names, fields, strict=False):
+        if any("\ud800" <= letter <= "\udfff" for letter in field):
+            return name, "cannot be read (invalid encoding)"
+    if len(fields) < len(names):
+        name = names[len(fields)] or str(len(fields) + 1)
+        commas = _separated(fields[0]) if len(fields) == 1 else ""
+        return name, f"the line ends after {len(fields)} of {len(names)} fields; want {want}{commas}"
+    if len(fields) > len(names):
+        return str(len(names) + 1), f"the line has {len(fields)} fields; want the {len(names)} of {want}"
+    for name, field in zip(names, fields, strict=True):
+        kind = "VARCHAR" if not name else table.kind_as_text(name) if header else table.columns[name]
+        ((is_read,),) = con.execute(
+            f"SELECT TRY_CAST(nullif($1, '') AS {kind}) IS NOT NULL", [field]
+        ).fetchall()
+        if field and not is_read:
+            return name, f"{shown(field)} is not a number{' below 1e12' if kind == EXACT else ''}"
+    return "", "cannot be read"
+
+
+def _not_whole(table: Table, header: Header, fields: list[str]) -> tuple[str, str]:
+    """Return the field of a row that is not a whole number, or too large a one for its column, and what is wrong."""
+    for name, field in zip(header or table.columns, fields, strict=False):
+        if name and field and (bits := _WHOLE_BITS.get(table.columns[name])):
+            try:
+                number = Decimal(field)
+                if number != int(number):
+                    return name, f"{shown(field)} is not a whole number"
+                if not -(2**bits) <= number < 2**bits:
+                    return name, f"{shown(field)} is out of range"
+            except (InvalidOperation, ValueError, OverflowError):
+                return name, f"{shown(field)} is not a whole number"
+    return "", ""
+
+
+def _skip_header(stream: io.BufferedReader) -> int:
+    """Read the header, and blank lines before it; return how many lines these are."""
+    lines = 1
+    while not stream.readline().strip():
+        lines += 1
+    return lines
+
+
+def _separated(line: str) -> str:
+    """Return the hint about a line whose fields have another sign than commas between them, or ``""``."""
+    line = line.lstrip().partition("\n")[0]
+    most = max(_SEPARATORS, key=line.count)
+    other = "," not in line and line.count(most) > 1
+    return f", with commas between them, not {_SEPARATORS[most]}" if other else ""
 
 
 def _json_line(said: str, stream: IO[bytes]) -> int | None:
@@ -259,3 +512,60 @@ def _is_object(line: bytes) -> bool:
 
 def _first_line(error: object) -> str:
     return ascii(str(error).strip().partition("\n")[0][:160])[1:-1]
+
+
+@contextmanager
+def piped(stream: IO[bytes], place: object = None, lines_before: int = 0) -> Iterator[str]:
+    """Give a stream a path, ``/dev/fd/N``, for a library that opens files by name; it can be read once.
+
+    A line that is longer than `PIPED_LINE_BYTES` is an error about `place`; `lines_before` is the number of lines that
+    were read before. A thread feeds the pipe. On an error of the stream the library sees the end of the file, and the
+    error is raised at the end of the block. The thread ends when the library stops reading.
+    """
+    reader, writer = os.pipe()
+    os.set_blocking(writer, False)  # otherwise the thread would wait for ever for a reader that has stopped
+    with suppress(AttributeError, OSError):  # fewer changes between the threads than with 64 KiB
+        fcntl.fcntl(writer, fcntl.F_SETPIPE_SZ, _PIPE_BYTES)
+    done = threading.Event()
+    failed: list[InputError] = []
+
+    def feed() -> None:
+        room = select.poll()
+        room.register(writer, select.POLLOUT)
+        try:
+            with open(writer, "wb", buffering=0) as sink:
+                for read in _with_short_lines(stream, place, lines_before):
+                    if done.is_set():
+                        break
+                    block = memoryview(read)
+                    while block and not done.is_set():
+                        if room.poll(100):
+                            block = block[sink.write(block) or 0 :]
+        except BrokenPipeError:
+            pass  # the reader has closed its end
+        except InputError as error:
+            failed.append(error)
+
+    thread = threading.Thread(target=feed, daemon=True)
+    thread.start()
+    try:
+        yield f"/dev/fd/{reader}"
+    finally:
+        done.set()
+        os.close(reader)
+        thread.join()
+        if failed:  # the cause of any error of the library
+            raise failed[0]
+
+
+def _with_short_lines(stream: IO[bytes], place: object, lines: int) -> Iterator[bytes]:
+    """Yield the blocks of a stream, and refuse a long line, for which DuckDB would take minutes."""
+    open_bytes = 0  # of the line that has not ended
+    while block := stream.read(PIPED_LINE_BYTES):
+        first = block.find(b"\n")
+        if open_bytes + (len(block) if first < 0 else first) > PIPED_LINE_BYTES:
+            wrong = f"is longer than {PIPED_LINE_BYTES >> 10} KiB; is this a table?"
+            raise InputError(wrong, file=place, line=lines + 1)
+        lines += block.count(b"\n")
+        open_bytes = open_bytes + len(block) if first < 0 else len(block) - 1 - block.rfind(b"\n")
+        yield block

@@ -24,7 +24,6 @@ from typing import Any, cast
 from workloads.errors import InputError
 from workloads.hints import did_you_mean, names_beside
 from workloads.limits import most_bytes, most_line_bytes, unpacks_to_more
-from workloads.readers.first_bytes import CONTENTS, DOCUMENTS, PACKINGS
 from workloads.readers.report import Progress, Report
 
 BLANK_LINES = 1_000_000
@@ -38,6 +37,33 @@ _ZIP = (b"PK\x03\x04", b"PK\x05\x06")
 _UNREADABLE = (
     OSError, EOFError, ValueError, RuntimeError, zlib.error, lzma.LZMAError, tarfile.TarError, zipfile.BadZipFile,
 )  # fmt: skip
+_PACKINGS = {
+    rb"BZh[1-9]1AY&SY": "bzip2",
+    rb"\xfd7zXZ\0": "xz",
+    rb"\x28\xb5\x2f\xfd": "zstd",
+    rb"7z\xbc\xaf\x27\x1c": "7z",
+}
+"""First bytes of packed files that are not unpacked, as regular expressions; and the name of the packing."""
+_CONTENTS = {
+    rb"\xff\xfe|\xfe\xff": "this is text in UTF-16; save it as UTF-8",
+    rb"version https://git-lfs": "this is Git LFS's pointer to a file that was not fetched; git lfs pull fetches it",
+    rb"(?i)\s*<(!doctype )?html": "this is a web page; was the download refused?",
+    rb"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1": "this is a file of Office, such as a workbook of Excel; export it as CSV",
+    rb"ARROW1\0\0|\xff\xff\xff\xff.\0\0\0\x10": "this is a file of Arrow (Feather); write the table as Parquet",
+    rb"ORC[^\0]{0,12}[\0-\x08\x0e-\x1f]": "this is an ORC file; write the table as Parquet",
+    rb"Obj\x01": "this is an Avro file; write the table as Parquet",
+    rb"\x89HDF\r\n": "this is an HDF5 file; write the table as Parquet",
+    rb"SQLite format 3\0": "this is a database of SQLite; write the table as CSV or Parquet",
+    rb"%PDF-": "this is a PDF",
+}
+"""First bytes of files that are not traces, and the error about them."""
+_DOCUMENTS = {
+    "xl/workbook.xml": "a workbook of Excel",
+    "xl/workbook.bin": "a workbook of Excel",
+    "content.xml": "an OpenDocument",
+    "word/document.xml": "a document of Word",
+}
+"""Members of zip archives that are documents."""
 
 
 @contextmanager
@@ -212,7 +238,7 @@ class _Watched(io.RawIOBase):
         return count
 
     def _refuse_other(self, head: bytes) -> None:
-        for begins, wrong in CONTENTS.items():
+        for begins, wrong in _CONTENTS.items():
             if re.match(begins, head):
                 raise InputError(_of_member(self._member, wrong), file=self._file.path, line=1)
 
@@ -231,7 +257,7 @@ def _open(path: str | Path, progress: Progress | None) -> Iterator[_File]:
         raise _explained(error, path) from None
     with raw:
         file = _File(Path(path), raw, progress)
-        for magic, name in PACKINGS.items():
+        for magic, name in _PACKINGS.items():
             if re.match(magic, file.head):
                 raise InputError(
                     f"this is packed with {name}; unpack it, or pack it with gzip", file=path, line=1
@@ -299,7 +325,7 @@ def _open_zip(file: _File) -> zipfile.ZipFile:
         archive = zipfile.ZipFile(file.raw)
     except _UNREADABLE as error:
         raise _explained(error, file.path) from None
-    for member, what in DOCUMENTS.items():
+    for member, what in _DOCUMENTS.items():
         if member in archive.namelist():
             archive.close()
             raise InputError(f"this is {what}; export its sheet as CSV", file=file.path)

@@ -112,7 +112,7 @@ def test_a_header_that_lacks_a_column_or_names_one_twice_is_refused(tmp_path):
     [
         ("time", "x", "field time: 'x' is not a number"),
         ("time", "1.5", "field time: '1.5' is not a whole number"),
-        ("instance_index", "1e30", "field instance_index: '1e30' is not a whole number"),
+        ("instance_index", "1e30", "field instance_index: '1e30' is out of range"),
     ],
 )
 def test_a_wrong_value_is_named_by_file_line_and_field(tmp_path, column, value, message):

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from workloads import limits
 from workloads.errors import InputError
 from workloads.limits import Limits, limited
-from workloads.readers.piping import piped
 from workloads.readers.report import Report
+from workloads.readers.scanning import piped
 from workloads.readers.source import open_members, open_text, read_lines, shown
 
 TEXT = b"one\ntwo\nthree"
