@@ -163,7 +163,7 @@ def load_cluster(
     name_or_path : str or Path
         A preset (see `presets`), a ``.toml`` file with ``[[machines]]`` entries, a ``.parquet`` table
         with one row per node, a converted trace with its ``cluster.parquet``, or a trace's tables of machines
-        (`workloads.readers.machines`). A table needs ``slots``; other columns have defaults.
+        (`workloads.formats`). A table needs ``slots``; other columns have defaults.
     nodes : int, optional
         Number of nodes, to which machine types are scaled in proportion to their counts (or shares), by largest
         remainder, and so are the machines of a table (`clusters.scaling`). By default the counts as given.
@@ -202,8 +202,8 @@ def load_cluster(
     elif not _exists(path):
         _not_found(text, path)
     # Imported here: Ray's processes need no readers of traces.
+    from workloads.formats import is_trace_table, read_machines
     from workloads.readers.duckdb_tables import CLUSTER_FILE
-    from workloads.readers.machines import is_trace_table, read_machines
 
     if (path / CLUSTER_FILE).is_file():
         path = path / CLUSTER_FILE

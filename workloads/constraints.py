@@ -10,7 +10,7 @@ business: see `clusters.matching`.
 
 An attribute of the user's own (``attr:NAME``) may be compared with the empty value, written ``""``, which equals nodes
 without the attribute. The constraints of Google's traces are of this form
-(`workloads.readers.google_constraints`).
+(`workloads.readers.google_rules`).
 """
 
 from __future__ import annotations

@@ -7,7 +7,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
 
 from workloads.errors import InputError
 from workloads.hints import did_you_mean
@@ -17,7 +19,6 @@ from workloads.readers import (
     coflow_benchmark,
     coflowlib,
     dag_text,
-    dag_text_writer,
     google_2011,
     google_2019,
     job_table,
@@ -30,11 +31,18 @@ from workloads.readers import (
     tr,
     wfcommons,
 )
+from workloads.readers.duckdb_tables import MEMORY, database
 from workloads.readers.known_tables import CLUSTER_TABLES, MAIN_TABLES, KnownTable, identify
+from workloads.readers.report import Report
 from workloads.readers.samples import sample_of
-from workloads.readers.shards import files_within
+from workloads.readers.shards import Wanted, files_of, files_within, members_of
 from workloads.readers.source import shown
 from workloads.readers.unsupported_formats import unsupported_format
+
+if TYPE_CHECKING:
+    import duckdb
+
+    from workloads.readers.google_rules import Files
 
 PARQUET = "parquet"
 
@@ -59,6 +67,8 @@ class Format:
         Workload and path.
     instances : callable, optional
         Path to the names of the workloads in it, one of which the reader's option ``instance`` chooses.
+    machines : callable, optional
+        Of a trace: open database, source and report to the file of the cluster that its tables of machines list.
     """
 
     about: str
@@ -68,6 +78,7 @@ class Format:
     convert: Callable[..., None] | None = None
     write: Callable[..., None] | None = None
     instances: Callable[[Path], tuple[str, ...]] | None = None
+    machines: Callable[[duckdb.DuckDBPyConnection, Path, Report], Files] | None = None
 
 
 def _holds_tables(path: Path) -> bool:
@@ -103,18 +114,22 @@ FORMATS = {
     "google-2011": Format(
         "Google's cluster trace of 2011: task_events and other tables as CSV", "jobs",
         google_2011.read_google_2011, google_2011.recognises, google_2011.convert_google_2011,
+        machines=google_2011.machine_files,
     ),
     "google-2019": Format(
         "Google's cluster traces of 2019: exported tables as Parquet, JSON lines or CSV", "jobs",
         google_2019.read_google_2019, google_2019.recognises, google_2019.convert_google_2019,
+        machines=google_2019.machine_files,
     ),
     "alibaba-2018": Format(
         "Alibaba's cluster trace of 2018: batch_task, batch_instance as CSV", "dags",
         alibaba_2018.read_alibaba_2018, alibaba_2018.recognises, alibaba_2018.convert_alibaba_2018,
+        machines=alibaba_2018.machine_files,
     ),
     "alibaba-2017": Format(
         "Alibaba's cluster trace of 2017: batch_task, batch_instance, server_event as CSV", "jobs",
         alibaba_2017.read_alibaba_2017, alibaba_2017.recognises, alibaba_2017.convert_alibaba_2017,
+        machines=alibaba_2017.machine_files,
     ),
     "tpch": Format(
         "TPC-H queries on Spark: tables made of the profiles of Decima's simulator", "dags", tpch.read_tpch,
@@ -139,7 +154,7 @@ FORMATS = {
     ),
     "dag-text": Format(
         "DAGs as text: stages with duration and demands, and edges, as of Graphene's and Carbyne's simulators", "dags",
-        dag_text.read_dag_text, dag_text.recognises, write=dag_text_writer.write_dag_text,
+        dag_text.read_dag_text, dag_text.recognises, write=dag_text.write_dag_text,
     ),
     "swf": Format(
         "The Standard Workload Format of the Parallel Workloads Archive: a line a job, plain, gzip or zip",
@@ -266,6 +281,55 @@ def _of_table(known: KnownTable) -> str:
     if known.table in CLUSTER_TABLES:
         return f"this is {known}: a cluster (--cluster); a workload needs {MAIN_TABLES[known.format]}"
     return f"this is {known}, without {MAIN_TABLES[known.format]}"
+
+
+def read_machines(path: Path) -> tuple[pa.Table, tuple[str, ...]] | None:
+    """Return the machines that a file, folder or archive of a trace's tables lists; None where it holds none.
+
+    Returns
+    -------
+    table : pyarrow.Table
+        One row a node, as `clusters.cluster.load_cluster` reads it from Parquet.
+    notes : tuple of str
+        What was read, repaired and dropped.
+
+    Raises
+    ------
+    InputError
+        A table is wrong, or lists no machine that is there when the trace begins.
+    """
+    format, report = _format_of_machines(path), Report()
+    if format is None or (machines := FORMATS[format].machines) is None:
+        return None
+    with database(MEMORY, path) as con:
+        for rows, schema in machines(con, path, report).values():
+            return pa.Table.from_batches(rows).cast(schema), tuple(report.lines())
+    raise InputError("lists no machine that is there when the trace begins", file=path)
+
+
+def machine_tables(path: Path) -> list[Path]:
+    """Return the files below a folder that `read_machines` reads."""
+    format = _format_of_machines(path)
+    return [] if format is None else files_of(path, Wanted(format, {*CLUSTER_TABLES, "machine_attributes"}))
+
+
+def is_trace_table(path: Path) -> bool:
+    """Return whether a file is a table of a trace, of machines or of anything else."""
+    return identify(sample_of(path)) is not None
+
+
+def _format_of_machines(path: Path) -> str | None:
+    """Return the format whose machines a path holds, by content: tables of two traces have the same name."""
+    by_name = None
+    for format in MAIN_TABLES:
+        wanted = Wanted(format, CLUSTER_TABLES)
+        for file in files_of(path, wanted):
+            for member in members_of(file, path, wanted):
+                known = identify(member.sample)
+                if known is not None and known.table in CLUSTER_TABLES:
+                    return known.format
+                by_name = by_name or format
+    return by_name
 
 
 def format_by_ending(path: Path) -> str:

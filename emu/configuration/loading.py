@@ -327,6 +327,6 @@ def input_files(path: Path | None) -> list[Path]:
     """Return the files whose hashes are in a manifest: of a folder its Parquet files, or the machines of a trace."""
     if path is None or not path.is_dir():
         return [] if path is None else [path]
-    from workloads.readers.machines import machine_tables
+    from workloads.formats import machine_tables
 
     return sorted(path.glob("*.parquet")) or machine_tables(path)

@@ -12,7 +12,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from workloads.readers.google_events import BEGIN_US
+from workloads.readers.google_rules import BEGIN_US
 
 Row = dict[str, Any]
 SUBMIT, QUEUE, ENABLE, SCHEDULE, EVICT, FAIL, FINISH, KILL = range(8)

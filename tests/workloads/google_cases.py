@@ -1,4 +1,4 @@
-"""Random events of Google's traces, and the rules of `workloads.readers.google_events` in plain Python."""
+"""Random events of Google's traces, and the rules of `workloads.readers.google_rules` in plain Python."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import random
 from collections import defaultdict
 from typing import NamedTuple
 
-from workloads.readers.google_events import BEGIN_US
+from workloads.readers.google_rules import BEGIN_US
 
 AFTER_END = 2**63 - 1
 ENDS = ("EVICT", "FAIL", "FINISH", "KILL", "LOST")

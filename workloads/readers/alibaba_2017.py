@@ -35,11 +35,14 @@ import pyarrow as pa
 
 from workloads.errors import InputError
 from workloads.jobs import JOBS_SCHEMA, TASKS_SCHEMA, JobWorkload
-from workloads.readers.alibaba_2018 import NODES_SCHEMA, check_rows, cluster_file, create_table
-from workloads.readers.alibaba_2018_rules import (
+from workloads.readers.alibaba_2018 import (
     KEEP_ATTEMPTS,
     MACROS,
     NO_INSTANCES,
+    NODES_SCHEMA,
+    check_rows,
+    cluster_file,
+    create_table,
     resolve_stages,
     size_stages,
 )
@@ -64,7 +67,7 @@ from workloads.requests import with_requests
 if TYPE_CHECKING:
     import duckdb
 
-    from workloads.readers.google_events import Files
+    from workloads.readers.google_rules import Files
 
 _OTHER_NAMES = {
     "machine_id": "machineID", "capacity_cpu": "capacity:CPU", "capacity_memory": "capacity:memory",

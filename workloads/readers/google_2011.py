@@ -5,8 +5,8 @@ The tables are CSV without a header [1]_, each in a folder of shards as publishe
 known by their columns, and a header may name the columns. ``task_events`` is required. ``job_events`` has the user and
 the submission of each job; without it, users are of the first row of task 0. ``task_constraints`` become the jobs'
 constraints, ``machine_events`` and ``machine_attributes`` the cluster that these refer to; the content of all three is
-also written beside the workload. ``task_usage`` is not read. `workloads.readers.google_events` has the rules by which
-events become jobs and tasks, `workloads.readers.google_constraints` those of constraints and machines.
+also written beside the workload. ``task_usage`` is not read. `workloads.readers.google_rules` has the rules by which
+events become jobs and tasks, `workloads.readers.google_rules` those of constraints and machines.
 
 The cut-off between short and long jobs, and the share of the nodes for long ones, are those of Hawk and Eagle.
 Hawk's evaluation has 506,460 jobs of this trace, without those that failed or are invalid [2]_. How it identified these
@@ -22,25 +22,16 @@ References
 from __future__ import annotations
 
 import re
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from workloads import published_cutoffs
 from workloads.errors import InputError
 from workloads.jobs import JobWorkload
+from workloads.readers import google_rules
 from workloads.readers.duckdb_tables import MEMORY, database, read_converted
-from workloads.readers.google_constraints import cluster_file, constraint_files
-from workloads.readers.google_events import (
-    TABLES,
-    Files,
-    about_trace,
-    check_beside,
-    check_events,
-    in_time,
-    kinds,
-    resolve,
-    write_jobs,
-)
+from workloads.readers.google_rules import TABLES, check_beside, check_events, in_time, kinds, write_trace
 from workloads.readers.known_tables import GOOGLE_2011 as FORMAT
 from workloads.readers.parquet import read_parquet
 from workloads.readers.report import Progress, Report
@@ -115,9 +106,6 @@ _FIRST = {
         ("time", "machine ID", "attribute"), _OTHER_NAMES,
     ),
 }  # fmt: skip
-_BESIDE = {
-    "task_constraints": "constraint_of_task", "machine_events": "machine", "machine_attributes": "attribute",
-}  # fmt: skip
 # Without job_events. A user for each row would be most of the stored data.
 _USERS = f"""INSERT INTO job_event SELECT {whole("job ID")}, NULL, NULL, "user" FROM {{scan}}
         WHERE "task index" = '0' AND type = '0'"""
@@ -172,19 +160,8 @@ def convert_google_2011(
             users = {"task_events": _EVENT_TABLE._replace(insert=_USERS)}
             scan(con, source, users, Report(), progress, format=FORMAT)
         _check(con, source)
-        resolve(con, attempts, unfinished, report, source)
-        more = (constraint_files(con, report) if constraints else {}) | cluster_file(con, report)
-        about = about_trace("Google clusterdata-2011-2", source, attempts, unfinished, constraints, report)
-        beside = {_BESIDE[table] for table in found.keys() & _BESIDE.keys()}
-        write_jobs(con, Path(to), about, beside, more, published_cutoffs.GOOGLE_2011)
-
-
-def machine_files(con: duckdb.DuckDBPyConnection, source: Path, report: Report) -> Files:
-    """Return the file of the cluster that the tables of machines list, in an open database."""
-    con.execute(TABLES)
-    scan(con, source, {t: _FIRST[t] for t in ("machine_events", "machine_attributes")}, report, format=FORMAT)
-    check_beside(con, source)
-    return cluster_file(con, report)
+        trace, classes = "Google clusterdata-2011-2", published_cutoffs.GOOGLE_2011
+        write_trace(con, Path(to), source, trace, found, attempts, unfinished, constraints, report, classes)
 
 
 def _check(con: duckdb.DuckDBPyConnection, source: Path) -> None:
@@ -218,6 +195,10 @@ _CHECKS = {"time": _not_in_time, "job ID": _not_whole, "task index": _not_whole,
 def read_google_2011(source: str | Path, *, report: Report | None = None, **options: Any) -> JobWorkload:
     """Read the trace as a workload; `options` are those of `convert_google_2011`."""
     return read_converted(convert_google_2011, read_parquet, source, report, options)
+
+
+machine_files = partial(google_rules.machine_files, _FIRST, FORMAT)
+"""The file of the cluster that the tables of machines of a source list, in an open database: of both and a report."""
 
 
 def recognises(path: Path) -> bool:

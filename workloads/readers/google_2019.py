@@ -5,12 +5,12 @@ The tables are exports of BigQuery or files of the trace's buckets [1]_: JSON li
 file despite its name), or CSV with a header; as files, in folders or in an archive. ``instance_events`` is required.
 ``collection_events`` has the user and the submission of each job; without it there are no users. The instances'
 constraints become the jobs', ``machine_events`` and ``machine_attributes`` a cluster
-(`workloads.readers.google_constraints`); their content is also written beside the workload. ``instance_usage`` is not
+(`workloads.readers.google_rules`); their content is also written beside the workload. ``instance_usage`` is not
 read. Numbers may be strings, as BigQuery writes them; event types may be numbers or names; machines' capacities may be
 nested or flat (``capacity.cpus``). Columns that are not used may be absent; without ``collection_type`` alloc sets
 cannot be distinguished from jobs.
 
-A job is a collection and its instances are its tasks, by the rules of `workloads.readers.google_events`, where QUEUE
+A job is a collection and its instances are its tasks, by the rules of `workloads.readers.google_rules`, where QUEUE
 and ENABLE change nothing. In addition:
 
 7. Alloc sets, which reserve room for jobs, and their instances are dropped. Jobs that run in one are kept.
@@ -23,22 +23,14 @@ References
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from workloads.jobs import JobWorkload
+from workloads.readers import google_rules
 from workloads.readers.duckdb_tables import MEMORY, database, number, read_converted
-from workloads.readers.google_constraints import cluster_file, constraint_files
-from workloads.readers.google_events import (
-    TABLES,
-    Files,
-    about_trace,
-    check_beside,
-    check_events,
-    kinds,
-    resolve,
-    write_jobs,
-)
+from workloads.readers.google_rules import TABLES, check_beside, check_events, kinds, write_trace
 from workloads.readers.known_tables import GOOGLE_2019 as FORMAT
 from workloads.readers.parquet import read_parquet
 from workloads.readers.report import Progress, Report
@@ -177,27 +169,18 @@ def convert_google_2019(
         con.execute(_constraints())
         check_beside(con, source)
         check_events(con, source)
-        resolve(con, attempts, unfinished, report, source)
-        more = (constraint_files(con, report) if constraints else {}) | cluster_file(con, report)
-        about = about_trace("Google clusterdata-2019", source, attempts, unfinished, constraints, report)
-        beside = {"machine_events": "machine", "machine_attributes": "attribute"}
-        kept = {"constraint_of_task", *(beside[t] for t in found.keys() & beside.keys())}
-        write_jobs(con, Path(to), about, kept, more)
-
-
-def machine_files(con: duckdb.DuckDBPyConnection, source: Path, report: Report) -> Files:
-    """Return the file of the cluster that the tables of machines list, in an open database."""
-    con.execute(TABLES)
-    scan(
-        con, source, {t: _TABLES[t] for t in ("machine_events", "machine_attributes")}, report, format=FORMAT
-    )
-    check_beside(con, source)
-    return cluster_file(con, report)
+        kept = {*found, "task_constraints"}
+        trace = "Google clusterdata-2019"
+        write_trace(con, Path(to), source, trace, kept, attempts, unfinished, constraints, report)
 
 
 def read_google_2019(source: str | Path, *, report: Report | None = None, **options: Any) -> JobWorkload:
     """Read the trace as a workload; `options` are those of `convert_google_2019`."""
     return read_converted(convert_google_2019, read_parquet, source, report, options)
+
+
+machine_files = partial(google_rules.machine_files, _TABLES, FORMAT)
+"""The file of the cluster that the tables of machines of a source list, in an open database: of both and a report."""
 
 
 def recognises(path: Path) -> bool:

@@ -6,7 +6,7 @@ import pytest
 
 from tests.workloads.alibaba_files import JOB_A, archive, folder_of, refused, stage
 from workloads import limits
-from workloads.readers import alibaba_2018, alibaba_2018_rules
+from workloads.readers import alibaba_2018
 from workloads.readers.alibaba_2018 import convert_alibaba_2018
 
 
@@ -43,7 +43,7 @@ def test_times_and_counts_that_cannot_be_are_refused(tmp_path, monkeypatch):
         f"{source / 'batch_task.csv'}: line 1: field instance_num: '1.5'; want a whole number"
     )
     monkeypatch.setattr(limits, "free_bytes", lambda: 7 * limits.TASK_BYTES)
-    monkeypatch.setattr(alibaba_2018_rules, "size_of", lambda source: 0)
+    monkeypatch.setattr(alibaba_2018, "size_of", lambda source: 0)
     assert "makes 8 tasks" in refused(folder_of(source, JOB_A), tmp_path / "out")
 
 

@@ -14,8 +14,7 @@ from hypothesis import strategies as st
 from workloads.catalogue import load_workload, save_workload
 from workloads.dags import make_dag_workload
 from workloads.formats import recognise
-from workloads.readers.dag_text import read_dag_text
-from workloads.readers.dag_text_writer import write_dag_text
+from workloads.readers.dag_text import read_dag_text, write_dag_text
 from workloads.resources import RESOURCES
 
 SMALL = """\
