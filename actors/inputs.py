@@ -32,7 +32,7 @@ from actors.kernel.messages import read_fetched, send_fetch, send_fetched
 from actors.kernel.queue import NEVER, NONE, SPARE
 from actors.kernel.random import HOMES, PLACES, READS, below, random_bits, unit
 from actors.setting import Setting
-from workloads.dag_arrays import DagArrays
+from workloads.dags import DagArrays
 
 WAITING, READY, LAUNCHED, ENDED = (np.int64(i) for i in range(4))
 """A task waits for others, may be launched, has been launched, has ended."""

@@ -28,7 +28,7 @@ from actors.failures import is_known_down
 from actors.inputs import ENDED, LAUNCHED, READY, WAITING, HasInputs, Inputs
 from actors.kernel.compiled import compiled, inlined
 from actors.kernel.queue import NONE
-from workloads.dag_arrays import DagArrays
+from workloads.dags import DagArrays
 
 
 class Lineage(NamedTuple):

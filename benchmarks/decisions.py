@@ -17,7 +17,7 @@ import pyarrow.parquet as pq
 import emu
 from benchmarks.measuring import options, show
 from emu.results.text_tables import number
-from workloads.generators.poisson import poisson
+from workloads.generators.synthetic import poisson
 
 SCHEDULERS = ("central-fifo", "central-lwl", "sparrow", "eagle")
 NODES = 15_000

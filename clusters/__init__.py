@@ -3,7 +3,7 @@
 `clusters.cluster` has `Cluster`, `load_cluster` and `presets`, `clusters.schema` the attributes of nodes. Presets are
 the TOML files in ``clusters/presets``, and those with random nodes in `clusters.drawn`. `clusters.matching` finds the
 nodes that satisfy the constraints of a workload, `clusters.feasibility` the jobs that no node can run, and
-`clusters.constraint_figures` describes both.
+`clusters.figures` describes both.
 """
 
 from clusters.cluster import CLUSTER_SCHEMA, Cluster, load_cluster, presets

@@ -300,3 +300,34 @@ def _not_found(text: str, path: Path) -> NoReturn:
         raise InputError(f"no such file{did_you_mean(path.name, names_beside(path))}", file=path)
     hint = did_you_mean(text, presets())
     raise InputError(f"unknown cluster {text!r}{hint}; or give the path of a .toml or .parquet file")
+
+
+# Clusters without a share of their nodes, which are drawn.
+
+_STREAM = 0x3155
+
+
+def whole_share(share: float, count: int) -> int:
+    """Return a share of a number as a whole number, at least one."""
+    return max(math.floor(share * count + 0.5), 1)
+
+
+def without(cluster: Cluster, share: float, seed: int) -> Cluster:
+    """Return a cluster without a share of its nodes (at least one), drawn from `seed`; the others keep their racks.
+
+    Raises
+    ------
+    InputError
+        No node would be left.
+    """
+    nodes = cluster.num_nodes
+    lost = whole_share(share, nodes)
+    if lost >= nodes:
+        raise InputError(f"{share:.4g} of {nodes:,} nodes leaves none", field="without")
+    random = np.random.Generator(np.random.Philox(np.random.SeedSequence([seed, _STREAM])))
+    left = np.sort(random.permutation(nodes)[lost:])
+    table = cluster.table.take(from_numpy(left))
+    ids = table.schema.get_field_index("node_id")
+    table = table.set_column(ids, table.schema.field(ids), from_numpy(np.arange(nodes - lost)))
+    note = f"{lost:,} of {nodes:,} nodes are missing, drawn with seed {seed}"
+    return replace(cluster, table=table, notes=(*cluster.notes, note), missing=lost)

@@ -29,7 +29,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from clusters.missing import whole_share
+from clusters.cluster import whole_share
 from workloads.errors import InputError
 from workloads.hints import did_you_mean
 from workloads.small_files import check_header, check_is_file, read_csv

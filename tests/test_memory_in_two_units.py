@@ -9,7 +9,7 @@ import pytest
 
 import emu
 from clusters.cluster import build_cluster
-from clusters.resource_figures import describe_resources, resource_figures
+from clusters.figures import describe_resources, resource_figures
 from workloads.dags import make_dag_workload
 from workloads.errors import InputError
 from workloads.jobs import JobWorkload, make_workload

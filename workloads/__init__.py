@@ -15,6 +15,6 @@
 ===========================  =====================================================================
 
 As the lowest package it also holds what all others share: `workloads.errors` (`InputError`),
-`workloads.units` (quantities as users write them), `workloads.hints` (nearest names), `workloads.apportion`
+`workloads.units` (quantities as users write them), `workloads.hints` (nearest names), `workloads.groups`
 (largest remainder), `workloads.arrow` (NumPy to Arrow and back) and `workloads.doing` (what is being done now).
 """

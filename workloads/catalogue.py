@@ -13,16 +13,12 @@ from workloads.coflows import CoflowWorkload
 from workloads.defaults import DEFAULT_SEED
 from workloads.errors import InputError
 from workloads.file_extensions import FOLDER, TEXT, check_extension
-from workloads.generators.cloudera import cloudera_c
 from workloads.generators.coflows import synthetic_coflows
 from workloads.generators.deadline_coflows import deadline_coflows
-from workloads.generators.facebook import facebook
-from workloads.generators.google import google
 from workloads.generators.mapreduce import facebook_mapreduce
-from workloads.generators.poisson import poisson
+from workloads.generators.published import cloudera_c, facebook, google, yahoo
 from workloads.generators.query_dags import query_dags
-from workloads.generators.synthetic import synthetic
-from workloads.generators.yahoo import yahoo
+from workloads.generators.synthetic import poisson, synthetic
 from workloads.hints import did_you_mean, names_beside
 from workloads.jobs import JobWorkload
 from workloads.limits import limited, take_limits

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -121,3 +122,22 @@ def check_sum(counts: Int64Array, have: int, name: str, of: str, *, file: object
 def file_of(origin: object, table: str) -> object:
     """Return the file that an error in a table names: `origin`, or where it is a mapping the table's."""
     return origin.get(table) if isinstance(origin, Mapping) else origin
+
+
+# Whole numbers in given proportions, by largest remainder.
+
+
+def apportion(total: int, weights: Sequence[float]) -> npt.NDArray[np.int64]:
+    """Split `total` in proportion to `weights`; the parts add up to `total`, ties go to the first.
+
+    Examples
+    --------
+    >>> apportion(10, [2, 1]).tolist()
+    [7, 3]
+    """
+    whole = sum(map(Fraction, weights))
+    exact = [Fraction(w) * total / whole for w in weights]
+    parts = np.array([int(x) for x in exact], np.int64)
+    by_remainder = sorted(range(len(exact)), key=lambda i: int(exact[i]) - exact[i])
+    parts[by_remainder[: total - int(parts.sum())]] += 1
+    return parts

@@ -18,7 +18,7 @@ from actors.hosting.ray_token import agree_on_token
 from actors.hosting.snapshot import Snapshot
 from actors.setting import Setting
 from workloads.errors import InputError, UnavailableError
-from workloads.memory import free_bytes as free_bytes_here
+from workloads.limits import free_bytes as free_bytes_here
 
 OBJECT_STORE_BYTES = 512 << 20
 ACTOR_START_S = 120.0

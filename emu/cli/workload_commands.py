@@ -116,9 +116,13 @@ def _plots(given: str | None) -> list[Path]:
 def _on_cluster(options: Namespace, nodes: list[int], workload: Workload) -> tuple[dict[str, Any], list[str]]:
     """Return what tasks hold of the cluster, and its nodes that satisfy their constraints: as data and as texts."""
     from clusters.cluster import load_cluster
-    from clusters.constraint_figures import constraint_figures, describe_constraints
+    from clusters.figures import (
+        constraint_figures,
+        describe_constraints,
+        describe_resources,
+        resource_figures,
+    )
     from clusters.matching import match
-    from clusters.resource_figures import describe_resources, resource_figures
     from workloads.coflows import CoflowWorkload
 
     if isinstance(workload, CoflowWorkload):

@@ -44,7 +44,7 @@ def json_schema(file: str) -> dict[str, Any]:
     if file not in FILES:
         raise InputError(f"there is no schema of {file!r}; want one of {', '.join(FILES)}")
     if file == "cluster":
-        from clusters.json_schema import cluster_json_schema
+        from clusters.description import cluster_json_schema
 
         return {"$schema": DIALECT, "title": "Emu, a cluster", **cluster_json_schema()}
     properties = _properties(swept=False)

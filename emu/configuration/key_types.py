@@ -60,8 +60,8 @@ def _read_cutoff(value: Any, what: str) -> float | str:
 
 
 def _read_steps(value: Any, what: str) -> tuple[str, ...]:
-    """Read steps, each a line of text (`workloads.transform.steps`), as one text or a list; in their shortest form."""
-    from workloads.transform.steps import parse_steps
+    """Read steps, lines of text (`workloads.transform.registry`), as one text or a list; in their shortest form."""
+    from workloads.transform.registry import parse_steps
 
     texts = value if isinstance(value, list | tuple) else [value]
     if not all(isinstance(text, str) for text in texts):

@@ -163,7 +163,7 @@ def load_workload_of(config: Config, cache: WorkloadCache, family: str = "") -> 
 def _after_steps(config: Config, workload: Any, seed: int) -> Any:
     """Return a workload after the steps of a configuration."""
     from workloads.limits import limited, take_limits
-    from workloads.transform.steps import parse_steps
+    from workloads.transform.registry import parse_steps
 
     given = {name: found.value for name, found in config.workload_options.items()}
     with config.errors_name("workload_steps"), limited(take_limits(given)[0]):
@@ -177,7 +177,7 @@ def draws_steps(config: Config) -> bool:
     """Return whether a step draws with the workload's seed."""
     if not config["workload_steps"]:
         return False
-    from workloads.transform.steps import parse_steps
+    from workloads.transform.registry import parse_steps
 
     return any(step.follows_seed for text in config["workload_steps"] for step in parse_steps(text))
 
@@ -254,9 +254,8 @@ def _name_options(config: Config) -> Iterator[None]:
 
 def load_cluster_of(config: Config, nodes: int | None, cache: WorkloadCache) -> Cluster:
     """Return the cluster that a configuration names, with a number of nodes, less those that it is without."""
-    from clusters.cluster import load_cluster
+    from clusters.cluster import load_cluster, without
     from clusters.machine_types import read_counts
-    from clusters.missing import without
 
     name, slots, seed, machines = (config[key] for key in ("cluster", "slots", "cluster_seed", "machines"))
     counts = None if machines is None else read_counts(machines)

@@ -11,8 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from clusters.cluster import Cluster, build_cluster, load_cluster
-from clusters.constraint_figures import constraint_figures, describe_constraints
 from clusters.feasibility import UNBOUNDED, check_feasible, drop_infeasible, infeasible_jobs, most_tasks
+from clusters.figures import constraint_figures, describe_constraints
 from clusters.matching import SAME_RACK, SPREAD_NODES, SPREAD_RACKS, Matching, match, nodes_of
 from workloads.constraints import (
     OPERATORS,

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from clusters.capacity import capacities, fits
 from clusters.cluster import Cluster, build_cluster
 from clusters.feasibility import gangs_of, wide_gangs
+from clusters.figures import resource_figures
 from clusters.matching import Needs, fitting_nodes
-from clusters.resource_figures import resource_figures
 from workloads.conversion import as_dags
 from workloads.jobs import JobWorkload, make_workload
 from workloads.requests import Requests

@@ -14,9 +14,9 @@ from workloads.arrow import column
 from workloads.catalogue import _GENERATORS, load_workload, options_without_meaning
 from workloads.coflows import CoflowWorkload
 from workloads.generators.arrivals import PROCESSES
+from workloads.generators.published import DURATIONS
 from workloads.generators.query_dags import BENCHMARKS, MIXES
 from workloads.generators.synthetic import SERVICES, TASK_COUNTS
-from workloads.generators.yahoo import DURATIONS
 from workloads.jobs import JobWorkload, make_workload
 from workloads.options import NEEDS, option_defaults
 from workloads.transform import TRANSFORMATIONS

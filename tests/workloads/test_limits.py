@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from workloads import limits, memory
+from workloads import limits
 from workloads.catalogue import convert_workload, load_workload
 from workloads.errors import InputError
 from workloads.generators import clustered
@@ -283,7 +283,7 @@ def test_a_container_has_less_memory_than_its_machine(tmp_path, version):
     for name, text in CGROUPS[version].items():
         (tmp_path / name).parent.mkdir(exist_ok=True)
         (tmp_path / name).write_text(text)
-    assert memory._of_container(tmp_path) == 500
+    assert limits._of_container(tmp_path) == 500
 
 
 def test_limits_are_taken_out_of_the_options():

@@ -4,11 +4,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-import workloads.apportion
+import workloads.groups
 import workloads.hints
 import workloads.published_cutoffs
 import workloads.units
-from workloads.apportion import apportion
+from workloads.groups import apportion
 from workloads.units import format_duration, parse_duration
 
 
@@ -33,7 +33,7 @@ def test_apportioned_parts_add_up_and_are_within_one_of_the_exact_share(total, w
 
 @pytest.mark.parametrize(
     "module",
-    [workloads.apportion, workloads.hints, workloads.published_cutoffs, workloads.units],
+    [workloads.groups, workloads.hints, workloads.published_cutoffs, workloads.units],
     ids=lambda m: m.__name__,
 )
 def test_examples_in_docstrings(module):

@@ -7,11 +7,8 @@ from typing import Any
 import numpy as np
 
 from workloads.arrow import column
-from workloads.generators.cloudera import CLOUDERA_C
 from workloads.generators.clustered import LEVELS, ClassShape, ClusteredTrace
-from workloads.generators.facebook import FACEBOOK
-from workloads.generators.google import GOOGLE
-from workloads.generators.yahoo import YAHOO
+from workloads.generators.published import CLOUDERA_C, FACEBOOK, GOOGLE, YAHOO
 from workloads.jobs import Float64Array, Int64Array, JobWorkload
 
 TRACES = {trace.name: trace for trace in (YAHOO, CLOUDERA_C, FACEBOOK, GOOGLE)}
@@ -42,7 +39,7 @@ def closeness(workload: JobWorkload) -> dict[str, Any] | None:
 
     Examples
     --------
-    >>> from workloads.generators.yahoo import yahoo
+    >>> from workloads.generators.published import yahoo
     >>> found = closeness(yahoo(jobs=1000))
     >>> found["long_jobs"]["published"], found["long_jobs"]["by_cluster"]
     (0.0941, 0.094)

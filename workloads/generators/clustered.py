@@ -53,10 +53,10 @@ from typing import Literal, NamedTuple
 
 import numpy as np
 
-from workloads.apportion import apportion
 from workloads.defaults import DEFAULT_SEED
 from workloads.generators.arrivals import Arrivals
 from workloads.generators.draws import check_load, generator, offered_load
+from workloads.groups import apportion
 from workloads.jobs import Float64Array, Int64Array, JobWorkload, make_workload
 from workloads.limits import check_tasks, most_tasks
 

@@ -32,13 +32,12 @@ from typing import NamedTuple
 
 import numpy as np
 
-from workloads.apportion import apportion
 from workloads.coflows import MAX_PORTS, CoflowWorkload, make_coflow_workload
 from workloads.defaults import DEFAULT_SEED
 from workloads.errors import InputError
 from workloads.generators.arrivals import Arrivals
 from workloads.generators.draws import check_positive, check_whole, generator, offered_load
-from workloads.groups import first_rows, rows_of_groups
+from workloads.groups import apportion, first_rows, rows_of_groups
 from workloads.jobs import Float64Array, Int64Array
 from workloads.limits import check_tasks
 

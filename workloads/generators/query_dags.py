@@ -23,8 +23,8 @@ given to jobs in random order. All else is assumed:
   and the 95th percentile of the critical path are in `MIXES`.
 - What goes together: numbers of barriers and of tasks and critical paths with the number of stages, with the weights
   `_WITH_STAGES`; input work with nothing. "Input work" is the share of a job's task-seconds in stages without parents.
-- Graphs: `workloads.generators.dag_shapes`. Demands: `workloads.generators.demands`. Bytes that are read and sent:
-  `workloads.generators.query_bytes`.
+- Graphs: `workloads.generators.query_dags`. Demands: `workloads.generators.demands`. Bytes that are read and sent:
+  `workloads.generators.query_dags`.
 - Tasks a job: log-normal with sigma 1; 750 on average of the benchmarks, with which 0.8 and more of the memory of 100
   machines is in use at the default arrivals; 100 of Microsoft, 3,000,000 of 30,000 jobs.
   A job's work is divided among its stages by shares that are gamma-distributed with shape 2.
@@ -40,6 +40,7 @@ References
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
@@ -48,8 +49,7 @@ import numpy.typing as npt
 from workloads.dags import DagWorkload, make_dag_workload
 from workloads.defaults import DEFAULT_SEED
 from workloads.errors import InputError
-from workloads.generators.arrivals import Arrivals
-from workloads.generators.dag_shapes import Shapes, draw_shapes
+from workloads.generators.arrivals import Arrivals, RatedArrivals
 from workloads.generators.demands import draw_demands
 from workloads.generators.draws import (
     MAX_JOBS,
@@ -61,8 +61,7 @@ from workloads.generators.draws import (
     generator,
     log_normal_factors,
 )
-from workloads.generators.query_bytes import draw_bytes
-from workloads.generators.rates import RatedArrivals
+from workloads.groups import first_rows
 from workloads.hints import did_you_mean
 from workloads.jobs import MAX_TIME_S, Float64Array, Int64Array
 from workloads.limits import check_tasks
@@ -335,3 +334,187 @@ def _vary(rng: np.random.Generator, duration_s: Float64Array, cv: float) -> Floa
         return duration_s
     factor = log_normal_factors(rng, np.sqrt(np.log1p(cv * cv)), len(duration_s))
     return np.clip(duration_s * factor, _SHORTEST_S, MAX_TIME_S).round(_DIGITS)
+
+
+# Random graphs of stages with given numbers of stages, of barriers, and of stages on the longest path.
+#
+# A barrier is a stage with several parents (Carbyne, OSDI 2016, section 2.2). For all jobs at once:
+#
+# 1. One stage of a job is at each level, 0 to depth - 1. Of the others, where there are barriers, half on average are
+#    at level 0, at least one, and fewer where barriers would not find a place; the rest are at levels from 1 on,
+#    uniformly.
+# 2. A stage at a level above 0 has a parent at the level before, drawn uniformly: so its level is the longest path to
+#    it.
+# 3. The last stage is a barrier, and so many of the others as are wanted, drawn among those that have two stages or
+#    more at levels before theirs.
+# 4. A stage without children becomes a parent of a barrier at a later level, drawn uniformly, where there is one: that
+#    is where paths meet. A barrier that is left with one parent gets a second one of any earlier level.
+#
+# Stages are numbered by level. All other stages have one parent at most, so that the number of barriers is exact.
+
+_FIRST_LEVEL = 0.5
+
+
+class Shapes(NamedTuple):
+    """The graphs of J jobs with S stages and E edges, stages numbered through.
+
+    Attributes
+    ----------
+    first_stage : ndarray of int64, shape (J + 1,)
+    level : ndarray of int64, shape (S,)
+    parent, child : ndarray of int64, shape (E,)
+    """
+
+    first_stage: Int64Array
+    level: Int64Array
+    parent: Int64Array
+    child: Int64Array
+
+
+def draw_shapes(
+    rng: np.random.Generator, num_stages: Int64Array, barriers: Int64Array, depth: Int64Array
+) -> Shapes:
+    """Return a graph for each of J jobs.
+
+    Parameters
+    ----------
+    num_stages, barriers, depth : ndarray of int64, shape (J,)
+        What each job is to have. A depth is brought into ``2..num_stages`` (1 for a single stage), and barriers into
+        ``0..num_stages - 2``: more are not possible.
+    """
+    depth = np.clip(depth, np.minimum(2, num_stages), num_stages)
+    barriers = np.clip(barriers, 0, np.maximum(num_stages - 2, 0))
+    first = first_rows(num_stages)
+    job = np.repeat(np.arange(len(num_stages)), num_stages)
+    level = _levels(rng, num_stages, barriers, depth, first, job)
+    key = job * (int(depth.max()) + 1) + level  # rises from stage to stage
+    before = np.searchsorted(key, key)  # the first stage of the same level
+
+    later = np.flatnonzero(level > 0)
+    begin = np.searchsorted(key, key[later] - 1)
+    parent = begin + (rng.random(len(later)) * (before[later] - begin)).astype(np.int64)
+    main = np.full(len(level), -1)
+    main[later] = parent
+
+    chosen = _choose_barriers(rng, barriers, first, job, earlier=before - first[job])
+    loose = np.ones(len(level), bool)
+    loose[parent] = False
+    ends = np.flatnonzero(loose)
+    low = np.searchsorted(chosen, np.searchsorted(key, key[ends], side="right"))
+    high = np.searchsorted(chosen, first[job[ends] + 1])
+    meets = high > low
+    met = chosen[low[meets] + (rng.random(int(meets.sum())) * (high - low)[meets]).astype(np.int64)]
+
+    lonely = np.setdiff1d(chosen, met)
+    others = before[lonely] - first[job[lonely]] - 1
+    second = first[job[lonely]] + (rng.random(len(lonely)) * others).astype(np.int64)
+    second += second >= main[lonely]
+    return Shapes(
+        first, level, np.concatenate([parent, ends[meets], second]), np.concatenate([later, met, lonely])
+    )
+
+
+def _levels(
+    rng: np.random.Generator,
+    num_stages: Int64Array,
+    barriers: Int64Array,
+    depth: Int64Array,
+    first: Int64Array,
+    job: Int64Array,
+) -> Int64Array:
+    """Return the level of each stage, in order within each job."""
+    extra = num_stages - depth
+    most = np.minimum(extra, num_stages - 1 - barriers)
+    sources = np.where(
+        barriers > 0, np.clip(rng.binomial(extra, _FIRST_LEVEL), np.minimum(extra, 1), most), 0
+    )
+    local = np.arange(len(job)) - first[job]
+    at = 1 + (rng.random(len(job)) * (depth[job] - 1)).astype(np.int64)
+    at[local - depth[job] < sources[job]] = 0
+    level = np.where(local < depth[job], local, at)
+    return level[np.lexsort((level, job))]
+
+
+def _choose_barriers(
+    rng: np.random.Generator,
+    barriers: Int64Array,
+    first: Int64Array,
+    job: Int64Array,
+    earlier: Int64Array,
+) -> npt.NDArray[np.int64]:
+    """Return the stages that are barriers, in order: of each job the last, and others at random."""
+    place = rng.random(len(job))
+    place[earlier < 2] = 2.0
+    place[first[1:] - 1] = -1.0
+    order = np.lexsort((place, job))
+    rank = np.arange(len(job)) - first[job]
+    return np.sort(order[rank < barriers[job]])
+
+
+# Bytes of DAGs of queries: what their first stages read of the input, and what goes over each edge.
+#
+# Of the queries of its evaluation the paper says that their input sizes are "from GBs to hundreds of GBs" [1]_; it has
+# no size of a shuffle. So all of this is assumed:
+#
+# 1. A stage without parents reads what its tasks read from disk in their time: the share of a machine's disks that a
+#    task takes (``disk_in``), times the duration, times the tasks, at `DISK_BYTES_PER_S` for all disks of a machine.
+#    With 250 MB/s the jobs of the three mixes of benchmarks read 3, 10 and 6 GB at the 5th percentile and 510, 710 and
+#    540 GB at the 95th (means over ten seeds). Other stages read no input.
+# 2. A stage has what it reads and what its parents send it. It sends on a share of that, uniform in `PASSED_ON`:
+#    filters and aggregations leave less. What a stage without children has left is the job's output, which is left out.
+# 3. The children of a stage get equal parts of what it sends. Nothing is sent twice: all bytes on the edges of a stage
+#    are no more than what it has.
+#
+# All edges of a job together have 0.8 times its input (median; 0.3 and 1.6 at the 5th and the 95th percentile). Bytes
+# of stages that follow others do not go by their demands of disk and network.
+#
+# References
+# ----------
+# .. [1] R. Grandl, M. Chowdhury, A. Akella, G. Ananthanarayanan. Altruistic Scheduling in Multi-Resource Clusters.
+#    OSDI 2016, section 5.1.
+
+DISK_BYTES_PER_S = 250e6
+"""What the disks of a machine read together."""
+PASSED_ON = (0.1, 1.0)
+"""The least and the most that a stage sends, as a share of what it has."""
+
+
+class Bytes(NamedTuple):
+    """Bytes of S stages and E edges, whole numbers, as `workloads.dags.make_dag_workload` takes them.
+
+    Attributes
+    ----------
+    input_bytes : ndarray of float64, shape (S,)
+    edge_bytes : ndarray of float64, shape (E,)
+        In the order of the edges of the graphs.
+    """
+
+    input_bytes: Float64Array
+    edge_bytes: Float64Array
+
+
+def draw_bytes(rng: np.random.Generator, shapes: Shapes, read_s: Float64Array, scale: float = 1.0) -> Bytes:
+    """Return the bytes of graphs.
+
+    Parameters
+    ----------
+    shapes : Shapes
+        The graphs, of S stages and E edges.
+    read_s : ndarray of float64, shape (S,)
+        The time in which the tasks of a stage would read their input with all disks of one machine: their number,
+        times their duration, times the share of the disks that each takes.
+    scale : float
+        Factor on all bytes, above 0.
+    """
+    children = np.bincount(shapes.parent, minlength=len(read_s))
+    has = np.where(shapes.level == 0, np.rint(read_s * DISK_BYTES_PER_S * scale), 0.0)
+    read = has.copy()
+    part = rng.uniform(*PASSED_ON, len(has)) / np.maximum(children, 1)
+    sent = np.zeros(len(shapes.parent))
+    by_level = np.argsort(shapes.level[shapes.parent], kind="stable")
+    first = np.searchsorted(shapes.level[shapes.parent][by_level], np.arange(int(shapes.level.max()) + 2))
+    for begin, end in pairwise(first.tolist()):
+        edges = by_level[begin:end]  # their parents have all that they get
+        sent[edges] = np.floor((has * part)[shapes.parent[edges]])
+        np.add.at(has, shapes.child[edges], sent[edges])
+    return Bytes(read, sent)

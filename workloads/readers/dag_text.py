@@ -46,13 +46,12 @@ from workloads.errors import InputError
 from workloads.groups import refuse_first
 from workloads.jobs import MAX_TIME_S
 from workloads.limits import check_tasks, most_tasks
-from workloads.precedence import check_edges
 from workloads.readers.report import Progress, Report
 from workloads.readers.samples import first_lines
 from workloads.readers.source import read_lines, shown
 from workloads.readers.text import Fields, is_number, number_text, write_text
 from workloads.resources import RESOURCES, check_resource
-from workloads.stages import ALL_TO_ALL, ONE_TO_ONE, one_to_one_edges
+from workloads.stages import ALL_TO_ALL, ONE_TO_ONE, check_edges, one_to_one_edges
 
 HEAD_FORMAT = "stages dag_id arrival_s queue"
 EDGE_FORMAT = "parent child kind"

@@ -27,9 +27,9 @@ from typing import Literal
 
 import numpy as np
 
+from workloads.conversion import as_chains
 from workloads.dags import DagWorkload
 from workloads.errors import InputError
-from workloads.job_dependencies import as_chains
 from workloads.jobs import JobWorkload
 from workloads.readers.job_rows import JobRows
 from workloads.readers.report import Progress, Report

@@ -51,9 +51,9 @@ from workloads.groups import refuse_first, rows_of_groups, whole_numbers
 from workloads.hints import did_you_mean
 from workloads.jobs import MAX_TIME_S, Float64Array, Int64Array
 from workloads.limits import check_tasks
-from workloads.precedence import check_edges
 from workloads.readers.parquet_tables import read_table
 from workloads.readers.report import Report
+from workloads.stages import check_edges
 
 WARM_UP_S = 1.0
 """The additional time of a new executor if it was not measured: Decima's ``warmup_delay``."""

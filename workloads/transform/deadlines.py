@@ -15,9 +15,9 @@ from workloads.arrow import column, optional_column
 from workloads.coflows import PORT_SPEEDS, CoflowWorkload, make_coflow_workload, with_demands
 from workloads.defaults import DEFAULT_SEED
 from workloads.errors import InputError
-from workloads.generators.deadlines import Deadlines, draw_weights
+from workloads.generators.arrivals import RatedArrivals
+from workloads.generators.deadline_coflows import Deadlines, draw_weights
 from workloads.generators.draws import check_positive, check_whole, generator
-from workloads.generators.rates import RatedArrivals
 from workloads.isolation import isolated_s, with_port_speeds
 from workloads.limits import check_tasks
 from workloads.transform.history import recorded

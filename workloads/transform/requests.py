@@ -16,7 +16,6 @@ from __future__ import annotations
 import numpy as np
 import pyarrow as pa
 
-from workloads.apportion import apportion
 from workloads.arrow import from_optional
 from workloads.coflows import CoflowWorkload
 from workloads.dags import DagWorkload
@@ -24,6 +23,7 @@ from workloads.defaults import DEFAULT_SEED
 from workloads.errors import InputError, printable
 from workloads.generators.clustered import LEVELS, stratified_levels
 from workloads.generators.draws import generator
+from workloads.groups import apportion
 from workloads.hints import did_you_mean
 from workloads.jobs import Float64Array, Int64Array
 from workloads.requests import read_requests, replace_requests, without_demands

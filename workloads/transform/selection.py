@@ -8,13 +8,13 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from workloads.apportion import apportion
 from workloads.arrow import column, from_optional
 from workloads.coflows import CoflowWorkload
 from workloads.dags import DagWorkload
 from workloads.defaults import DEFAULT_SEED
 from workloads.errors import InputError
 from workloads.generators.draws import check_whole, generator
+from workloads.groups import apportion
 from workloads.jobs import Float64Array, Int64Array
 from workloads.requests import requested_s
 from workloads.transform.history import recorded

@@ -18,7 +18,7 @@ from actors.nodes.world import ACTOR, COUNTERS, JOB, JOB_INFO, TASK_RECORD, Rule
 from actors.resources import make_room
 from actors.setting import Setting
 from actors.stages import make_stages
-from workloads.dag_arrays import DagArrays, no_stages
+from workloads.dags import DagArrays, no_stages
 from workloads.errors import InputError
 
 

@@ -20,8 +20,7 @@ from emu.sweeps.sweep import sweep
 from emu.sweeps.targets import find_fewest
 from workloads.catalogue import load_workload
 from workloads.generators.arrivals import Arrivals
-from workloads.generators.poisson import poisson
-from workloads.generators.synthetic import Service, synthetic
+from workloads.generators.synthetic import Service, poisson, synthetic
 from workloads.public.data_folder import fetch
 from workloads.transform.constrain import constrain
 from workloads.transform.registry import TRANSFORMATIONS, Option, Transformation

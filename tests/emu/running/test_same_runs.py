@@ -72,7 +72,7 @@ def test_a_default_that_changes_later_changes_no_rerun(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from emu.configuration.config_file import layer_from_file
-    from workloads.generators.poisson import poisson
+    from workloads.generators.synthetic import poisson
 
     was = plan_of(seed=3)
     (tmp_path / "config.toml").write_text(was.config_toml(0))

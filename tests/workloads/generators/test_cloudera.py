@@ -2,9 +2,8 @@ import numpy as np
 import pytest
 
 from workloads.arrow import column
-from workloads.generators.cloudera import _SHORT_POWER, CLOUDERA_C, cloudera_c
 from workloads.generators.clustered import _stretch
-from workloads.generators.yahoo import YAHOO
+from workloads.generators.published import _SHORT_POWER, CLOUDERA_C, YAHOO, cloudera_c
 
 
 @pytest.fixture(scope="module")

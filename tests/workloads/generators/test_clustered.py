@@ -11,12 +11,9 @@ from workloads.arrow import column
 from workloads.catalogue import load_workload, save_workload
 from workloads.generators.arrivals import PROCESSES
 from workloads.generators.closeness import TRACES, closeness, render_closeness
-from workloads.generators.cloudera import cloudera_c
 from workloads.generators.clustered import LEVELS, ClassShape, ClusteredTrace, JobCluster, generate
-from workloads.generators.facebook import facebook
-from workloads.generators.google import google
-from workloads.generators.poisson import poisson
-from workloads.generators.yahoo import yahoo
+from workloads.generators.published import cloudera_c, facebook, google, yahoo
+from workloads.generators.synthetic import poisson
 
 MAKERS = {"yahoo": yahoo, "cloudera-c": cloudera_c, "facebook": facebook, "google": google}
 # Enough jobs for the shares to settle, few enough for ten seeds.

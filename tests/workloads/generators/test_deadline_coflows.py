@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 from workloads.arrow import column
 from workloads.catalogue import load_workload, options_without_meaning
 from workloads.coflows import CoflowWorkload
+from workloads.generators.arrivals import RATED_PROCESSES
 from workloads.generators.deadline_coflows import deadline_coflows
-from workloads.generators.rates import RATED_PROCESSES
 from workloads.isolation import isolated_s
 from workloads.readers.coflowlib import list_coflowlib, read_coflowlib, write_coflowlib
 

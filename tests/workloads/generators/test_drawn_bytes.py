@@ -15,12 +15,9 @@ from hypothesis import strategies as st
 from workloads.arrow import column
 from workloads.dags import DagArrays, DagWorkload
 from workloads.errors import InputError
-from workloads.generators.dag_shapes import Shapes
-from workloads.generators.mapreduce import facebook_mapreduce
-from workloads.generators.mapreduce_bytes import BLOCK_BYTES, draw_bytes
-from workloads.generators.query_bytes import DISK_BYTES_PER_S, PASSED_ON
-from workloads.generators.query_bytes import draw_bytes as draw_query_bytes
-from workloads.generators.query_dags import BENCHMARKS, MIXES, query_dags
+from workloads.generators.mapreduce import BLOCK_BYTES, draw_bytes, facebook_mapreduce
+from workloads.generators.query_dags import BENCHMARKS, DISK_BYTES_PER_S, MIXES, PASSED_ON, Shapes, query_dags
+from workloads.generators.query_dags import draw_bytes as draw_query_bytes
 from workloads.readers.swim import read_swim
 
 SHARED = Path(os.environ.get("EMU_SHARED") or Path(__file__).parents[3].parent / "shared")

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from workloads.arrow import column
-from workloads.generators.facebook import FACEBOOK, facebook
+from workloads.generators.published import FACEBOOK, facebook
 
 
 @pytest.fixture(scope="module")

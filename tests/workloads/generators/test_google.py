@@ -5,7 +5,7 @@ import pytest
 
 from workloads.arrow import column
 from workloads.generators.clustered import LEVELS
-from workloads.generators.google import GOOGLE, google
+from workloads.generators.published import GOOGLE, google
 
 
 @pytest.fixture(scope="module")

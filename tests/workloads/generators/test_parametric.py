@@ -5,8 +5,7 @@ from hypothesis import strategies as st
 
 from workloads.arrow import column
 from workloads.generators.arrivals import PROCESSES
-from workloads.generators.poisson import poisson
-from workloads.generators.synthetic import SERVICES, TASK_COUNTS, synthetic
+from workloads.generators.synthetic import SERVICES, TASK_COUNTS, poisson, synthetic
 
 share = st.floats(0, 1)
 

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from workloads.arrow import column
-from workloads.generators.poisson import poisson
+from workloads.generators.synthetic import poisson
 
 
 @pytest.mark.parametrize(

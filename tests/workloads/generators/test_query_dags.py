@@ -11,10 +11,9 @@ from hypothesis import strategies as st
 
 from workloads.arrow import column
 from workloads.dags import DagWorkload, stage_levels
-from workloads.generators.dag_shapes import draw_shapes
 from workloads.generators.demands import draw_demands
 from workloads.generators.mapreduce import facebook_mapreduce
-from workloads.generators.query_dags import BENCHMARKS, MIXES, query_dags
+from workloads.generators.query_dags import BENCHMARKS, MIXES, draw_shapes, query_dags
 from workloads.resources import RESOURCES
 
 # Carbyne, OSDI 2016, Table 1: 50th and 95th percentile of stages, barriers, and the share of work that reads input.

@@ -5,9 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from workloads.generators.arrivals import PROCESSES, Arrivals
+from workloads.generators.arrivals import PROCESSES, Arrivals, RatedArrivals
 from workloads.generators.draws import generator
-from workloads.generators.rates import RatedArrivals
 
 COUNT = 30_000
 

@@ -7,7 +7,7 @@ import pytest
 from workloads.arrow import column
 from workloads.generators.closeness import closeness, render_closeness
 from workloads.generators.clustered import LEVELS, ClassShape, ClusteredTrace, JobCluster, generate, quantile
-from workloads.generators.yahoo import YAHOO, yahoo
+from workloads.generators.published import YAHOO, yahoo
 
 SHARED = Path(os.environ.get("EMU_SHARED") or Path(__file__).parents[3].parent / "shared")
 

@@ -22,7 +22,7 @@ from workloads.isolation import isolated_s, with_port_speeds
 from workloads.jobs import MAX_TIME_S, make_workload
 from workloads.readers.coflow_benchmark import read_coflow_benchmark
 from workloads.transform import TRANSFORMATIONS, history, redo, shuffle_jobs
-from workloads.transform.steps import parse_steps
+from workloads.transform.registry import parse_steps
 
 SHARED = Path(os.environ.get("EMU_SHARED") or Path(__file__).parents[3].parent / "shared")
 TRACE = SHARED / "traces" / "FB2010-1Hr-150-0.txt"

@@ -10,7 +10,7 @@ from tests.workloads.family_examples import coflows_of
 from workloads.coflows import CoflowWorkload
 from workloads.errors import InputError
 from workloads.transform import TRANSFORMATIONS, deadlines, history, sample, weights
-from workloads.transform.steps import parse_steps
+from workloads.transform.registry import parse_steps
 
 
 def coflows(ports: int = 3) -> CoflowWorkload:

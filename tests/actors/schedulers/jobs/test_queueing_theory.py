@@ -21,7 +21,7 @@ from actors.hosting.partition import Observe
 from actors.kernel.compiled import config
 from clusters.cluster import build_cluster
 from workloads.arrow import from_numpy
-from workloads.generators.poisson import poisson
+from workloads.generators.synthetic import poisson
 from workloads.jobs import make_workload
 from workloads.requests import Requests
 
