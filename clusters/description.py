@@ -345,7 +345,7 @@ _SHARE = {"type": ["number", "string"], "minimum": 0, "maximum": 1}
 
 
 def cluster_json_schema() -> dict[str, Any]:
-    """Return the schema of a description of a cluster (`clusters.description`), without dialect and title."""
+    """Return the schema of a description of a cluster, without dialect and title."""
     machine: dict[str, Any] = {
         "count": {
             **_whole(0, MAX_NODES),

@@ -136,7 +136,7 @@ def dag_arrays(
     of_jobs : JobArrays
     job_id : ndarray of int64, shape (J,)
     stages, edges : pyarrow.Table
-        As in `workloads.dags.DagWorkload`.
+        As in `DagWorkload`.
     resources : sequence of str
         Those of which demands are wanted.
     """

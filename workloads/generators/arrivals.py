@@ -135,7 +135,7 @@ def _by_inversion(points: Float64Array, periods: float, amplitude: float) -> Flo
 
 # Arrivals at a given rate: one by one or in batches, or all at time 0.
 #
-# The arrival processes are those of `workloads.generators.arrivals`. In batches the process is that of the batches: as
+# The processes are those of `Arrivals`. In batches the process is that of the batches: as
 # many arrive together as is drawn for each, and batches are as much rarer as they are large in the mean, so that the
 # rate of what arrives stays (as in DCoflow, IFIP Networking 2022, section IV-C).
 

@@ -8,7 +8,7 @@ cluster of 2009 [2]_, a day of 5,894 jobs and 463,057 tasks read as `workloads.r
 - the curve of tasks a job: 1 up to the 75th percentile, 10 at the 90th, 113 at the 95th, 1,200 at the 99th. Above that
   it is straight in the logarithm up to 20,000 (ours: the sample has a job of 112,523), and what is more than one task
   is scaled by the factor with which the sum is the number of tasks that is wanted;
-- bytes that maps read and reducers get, by the number of maps: `workloads.generators.mapreduce`. Over ten seeds
+- bytes that maps read and reducers get, by the number of maps: below, with their functions. Over ten seeds
   jobs that shuffle move 1.02 times what they read (standard deviation 0.18; the sample 1.04), and all jobs together
   0.30 GB/s (the sample 0.26). Which job has reducers does not go by its size, as it does in the sample (240 of 307 jobs
   with more than 100 maps, of the others 22 %): jobs that shuffle read 16 % of all bytes, there 79 %.

@@ -23,8 +23,7 @@ given to jobs in random order. All else is assumed:
   and the 95th percentile of the critical path are in `MIXES`.
 - What goes together: numbers of barriers and of tasks and critical paths with the number of stages, with the weights
   `_WITH_STAGES`; input work with nothing. "Input work" is the share of a job's task-seconds in stages without parents.
-- Graphs: `workloads.generators.query_dags`. Demands: `workloads.generators.demands`. Bytes that are read and sent:
-  `workloads.generators.query_dags`.
+- Demands: `workloads.generators.demands`. Graphs, and bytes that are read and sent: below, with their functions.
 - Tasks a job: log-normal with sigma 1; 750 on average of the benchmarks, with which 0.8 and more of the memory of 100
   machines is in use at the default arrivals; 100 of Microsoft, 3,000,000 of 30,000 jobs.
   A job's work is divided among its stages by shares that are gamma-distributed with shape 2.

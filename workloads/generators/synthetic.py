@@ -262,14 +262,14 @@ def poisson(
 ) -> JobWorkload:
     """Return jobs with Poisson arrivals that load ``nodes * slots`` slots by `load`.
 
-    It is `workloads.generators.synthetic.synthetic` with the parameters that queueing theory knows: all jobs
+    It is `synthetic` with the parameters that queueing theory knows: all jobs
     are of one class and have `tasks_per_job` tasks. The metadata give ``service_scv``, the squared
     coefficient of variation of the service time.
 
     Parameters
     ----------
     jobs, seed, load, nodes, slots, tasks_per_job, mean_task_s, service, cv, alpha, long_tasks, long_ratio
-        As in `workloads.generators.synthetic.synthetic`.
+        As in `synthetic`.
 
     Raises
     ------

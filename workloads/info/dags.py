@@ -44,7 +44,7 @@ def describe(workload: DagWorkload, nodes: Sequence[int] = ()) -> dict[str, Any]
     ``disjoint_paths`` is the least number of paths that share no stage and have all stages of the job.
     ``critical_path_s`` is the longest path of tasks: no schedule ends a job earlier. ``parallelism`` is task-seconds
     over the critical path, the slots that a job with all resources keeps busy on average; it and the input work are
-    without jobs that take no time. ``bytes`` is None, or as `workloads.info.dags.describe_bytes` says.
+    without jobs that take no time. ``bytes`` is None, or as `describe_bytes` says.
     """
     return {
         **jobs.describe(workload, nodes),

@@ -329,7 +329,7 @@ def recognises(path: Path) -> bool:
     return holds_table(path, FORMAT, "batch_task")
 
 
-# The rules of `workloads.readers.alibaba_2018` as SQL on its tables in DuckDB, in their order.
+# The rules as SQL on the tables in DuckDB, in their order.
 #
 # Tables: ``batch_task`` as read; ``judged`` (with the reason why a row is dropped), ``job``, ``stage`` (rules 1 to 5),
 # ``edge`` (6 to 8), ``instance`` (9), ``size`` (10). `JOBS`, `STAGES`, `EDGES` and `TASKS` select the output.

@@ -342,7 +342,7 @@ def _made(
     )
 
 
-# Writing the text format of DAGs that `workloads.readers.dag_text` reads.
+# Writing the format.
 
 _WORD = re.compile(r"[^\s#]\S*")
 

@@ -2,26 +2,25 @@
 
 from __future__ import annotations
 
+import inspect
 import shlex
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from workloads.defaults import DEFAULT_SEED, PRICE
 from workloads.errors import InputError
-from workloads.generators.arrivals import RatedArrivals
 from workloads.hints import did_you_mean
-from workloads.transform.coflows import CV_MEDIAN, CV_P90, keep_coflows, skew
+from workloads.transform.coflows import keep_coflows, skew
 from workloads.transform.constrain import constrain
 from workloads.transform.deadlines import deadlines, draw, retime, weights
 from workloads.transform.history import parse_step
 from workloads.transform.load import scale
 from workloads.transform.merging import merge, replicate, split
 from workloads.transform.primitives import W, Workload
-from workloads.transform.requests import GOOGLE, demands, priorities
+from workloads.transform.requests import demands, priorities
 from workloads.transform.resample import resample
 from workloads.transform.selection import sample, time_slice, truncate
-from workloads.transform.shuffle_jobs import MAP_SHARE, PHILAE, shuffle_jobs
+from workloads.transform.shuffle_jobs import shuffle_jobs
 from workloads.values import read_value
 
 
@@ -131,202 +130,157 @@ def redo(workloads: Sequence[W], line: str) -> W:
     return parts[tenant]
 
 
-_SEED = Option("seed", "integer", "seed of what is drawn", default=str(DEFAULT_SEED))
+_SHARES = ("share", "amplitude", "heavy_share", "map_share")
+
+
+def _kind(name: str, annotation: str) -> str:
+    """Return the kind of a parameter's values, by its name and its annotation."""
+    if name == "load" or "str" in annotation:
+        return "load" if name == "load" else "text"
+    if "bool" in annotation or "int" in annotation:
+        return "flag" if "bool" in annotation else "integer"
+    if name.endswith("_bps"):
+        return "bandwidth"
+    return (
+        "share"
+        if name in _SHARES
+        else "duration"
+        if name.endswith("_s") and name[-6:] != "_per_s"
+        else "number"
+    )
+
+
+def _shown(kind: str, default: Any) -> str:
+    """Return a default as the help states it."""
+    if default is None or isinstance(default, str):
+        return default or ""
+    if kind in ("flag", "share"):
+        return ("no", "yes")[default] if kind == "flag" else f"{default:.0%}"
+    return f"{default:g}"
+
+
+def _transformation(
+    function: Callable[..., Any], help: str, options: Mapping[str, str | tuple[str, str]], **many: bool
+) -> Transformation:
+    """Return a transformation; the options have a line of help each, and in words what holds without them.
+
+    All else about options is in the signature of the function.
+    """
+    made = []
+    signature = inspect.signature(function).parameters
+    seed = {"seed": "seed of what is drawn"} if "seed" in signature else {}
+    for name, said in {**options, **seed}.items():
+        parameter = signature[name]
+        kind, required = _kind(name, parameter.annotation), parameter.default is parameter.empty
+        line, default = said if isinstance(said, tuple) else (said, "")
+        default = default or ("" if required else _shown(kind, parameter.default))
+        made.append(Option(name, kind, line, required, default))
+    return Transformation(function, help, tuple(made), **many)
+
+
+_SPEED = ("speed of a port, such as '1 Gbps'", "as stated")
 
 TRANSFORMATIONS: dict[str, Transformation] = {
-    "scale": Transformation(
-        scale,
-        "stretch or pack the arrivals to an offered load",
-        (
-            Option("load", "load", "the offered load, such as 90%", required=True),
-            Option("nodes", "integer", "nodes the load is meant for (jobs and DAGs: required)"),
-            Option("slots", "integer", "slots of a node", default="1"),
-            Option("port_speed_bps", "bandwidth", "speed of a port, such as '1 Gbps' (coflows)"),
-        ),
-    ),
-    "slice": Transformation(
-        time_slice,
-        "keep what arrives in a span of time",
-        (
-            Option("start_s", "duration", "keep what arrives from this time on", default="0 s"),
-            Option("end_s", "duration", "and before this time", default="the last arrival"),
-            Option("rebase", "flag", "let the start become time 0", default="yes"),
-        ),
-    ),
-    "sample": Transformation(
-        sample,
-        "keep a random part of the jobs or coflows, with their mix",
-        (
-            Option("share", "share", "how much of them, such as 10% (or --count)"),
-            Option("count", "integer", "how many of them (or --share)"),
-            _SEED,
-        ),
-    ),
-    "replicate": Transformation(
-        replicate,
-        "copy the workload for several times the nodes, at the same load on each",
-        (
-            Option("copies", "integer", "how many times the nodes", required=True),
-            Option(
-                "jitter_s",
-                "duration",
-                "shift the arrivals of copies by up to half of this, earlier or later",
-                default="the mean gap; 0 for coflows",
+    "scale": _transformation(scale, "stretch or pack the arrivals to an offered load", {
+        "load": "the offered load, such as 90%",
+        "nodes": "nodes the load is meant for (jobs and DAGs: required)",
+        "slots": "slots of a node",
+        "port_speed_bps": "speed of a port, such as '1 Gbps' (coflows)",
+    }),
+    "slice": _transformation(time_slice, "keep what arrives in a span of time", {
+        "start_s": ("keep what arrives from this time on", "0 s"),
+        "end_s": ("and before this time", "the last arrival"),
+        "rebase": "let the start become time 0",
+    }),
+    "sample": _transformation(sample, "keep a random part of the jobs or coflows, with their mix", {
+        "share": "how much of them, such as 10% (or --count)",
+        "count": "how many of them (or --share)",
+    }),
+    "replicate": _transformation(
+        replicate, "copy the workload for several times the nodes, at the same load on each", {
+            "copies": "how many times the nodes",
+            "jitter_s": (
+                "shift the arrivals of copies by up to half of this, earlier or later", "the mean gap; 0 for coflows"
             ),
-            _SEED,
-        ),
+        },
     ),
-    "resample": Transformation(
-        resample,
-        "draw blocks of its time with replacement, until its span is filled",
-        (Option("block_s", "duration", "length of a block, such as '1 h'", required=True), _SEED),
+    "resample": _transformation(
+        resample, "draw blocks of its time with replacement, until its span is filled",
+        {"block_s": "length of a block, such as '1 h'"},
     ),
-    "merge": Transformation(
-        merge,
-        "put several workloads together",
-        (
-            Option("label", "flag", "make the workloads' names the tenants of their jobs", default="no"),
-            Option("align", "flag", "let each workload begin at time 0", default="no"),
-            Option("name", "text", "what to call the workload", default="the names with + between"),
-        ),
-        many_in=True,
+    "merge": _transformation(merge, "put several workloads together", {
+        "label": "make the workloads' names the tenants of their jobs",
+        "align": "let each workload begin at time 0",
+        "name": ("what to call the workload", "the names with + between"),
+    }, many_in=True),
+    "truncate": _transformation(
+        truncate, "end tasks that last longer than a cap", {"cap_s": "the longest a task may last"}
     ),
-    "truncate": Transformation(
-        truncate,
-        "end tasks that last longer than a cap",
-        (Option("cap_s", "duration", "the longest a task may last", required=True),),
+    "filter": _transformation(keep_coflows, "keep coflows that are wide enough and have skew enough", {
+        "wider_than": "keep coflows of more flows than this",
+        "skew_above": "keep coflows whose longest flow is more than this many times the shortest",
+    }),
+    "skew": _transformation(
+        skew, "divide what receivers of coflows get unequally among the senders, as in Mantri's cluster", {
+            "cv_median": "median of the c.v. of what senders send",
+            "cv_p90": "90th percentile of that",
+            "of": "what varies: senders, or the flows to each receiver",
+        },
     ),
-    "filter": Transformation(
-        keep_coflows,
-        "keep coflows that are wide enough and have skew enough",
-        (
-            Option("wider_than", "integer", "keep coflows of more flows than this"),
-            Option(
-                "skew_above",
-                "number",
-                "keep coflows whose longest flow is more than this many times the shortest",
-            ),
-        ),
+    "deadlines": _transformation(deadlines, "draw deadlines for the coflows, in place of those they have", {
+        "least": "least factor on the time that a coflow takes alone",
+        "most": "most of it",
+        "share": "how many coflows have a deadline",
+        "port_speed_bps": _SPEED,
+    }),
+    "weights": _transformation(
+        weights, "draw weights for the coflows, in place of those they have: a heavy one, or 1",
+        {"heavy_share": "how many coflows are heavy", "heavy_weight": "what they weigh"},
     ),
-    "skew": Transformation(
-        skew,
-        "divide what receivers of coflows get unequally among the senders, as in Mantri's cluster",
-        (
-            Option(
-                "cv_median", "number", "median of the c.v. of what senders send", default=f"{CV_MEDIAN:g}"
-            ),
-            Option("cv_p90", "number", "90th percentile of that", default=f"{CV_P90:g}"),
-            Option("of", "text", "what varies: senders, or the flows to each receiver", default="senders"),
-            _SEED,
-        ),
+    "draw": _transformation(
+        draw, "draw coflows with replacement, all at time 0, narrow ones if wanted and on fewer ports", {
+            "count": "how many to draw",
+            "max_width": "draw from coflows of up to so many flows",
+            "ports": ("ports of the switch: port p becomes p modulo this", "all"),
+        },
     ),
-    "deadlines": Transformation(
-        deadlines,
-        "draw deadlines for the coflows, in place of those they have",
-        (
-            Option("least", "number", "least factor on the time that a coflow takes alone", default="1"),
-            Option("most", "number", "most of it", default="2"),
-            Option("share", "share", "how many coflows have a deadline", default="100%"),
-            Option("port_speed_bps", "bandwidth", "speed of a port, such as '1 Gbps'", default="as stated"),
-            _SEED,
-        ),
+    "retime": _transformation(
+        retime, "draw times of arrival at a rate, alone or in batches, or let all arrive at once", {
+            "arrivals": "poisson, bursty, diurnal or at-once",
+            "rate_per_s": "mean arrivals per second",
+            "batch_least": "the least that arrive together",
+            "batch_most": "the most that arrive together",
+            "burst_ratio": "bursty: rate in a burst over the mean rate",
+            "burst_jobs": "bursty: mean number of arrivals in a burst",
+            "period_s": ("diurnal: length of a period", "24h"),
+            "amplitude": "diurnal: how far the rate swings about its mean",
+        },
     ),
-    "weights": Transformation(
-        weights,
-        "draw weights for the coflows, in place of those they have: a heavy one, or 1",
-        (
-            Option("heavy_share", "share", "how many coflows are heavy", default="30%"),
-            Option("heavy_weight", "number", "what they weigh", default="2"),
-            _SEED,
-        ),
+    "jobs": _transformation(shuffle_jobs, "make each coflow the shuffle of a job of maps and reducers", {
+        "shuffle_share":
+            "share of a job's time that the shuffle takes: philae (drawn), or one of all jobs, such as 25%",
+        "map_share": "how much of the other time maps take",
+        "port_speed_bps": _SPEED,
+    }),
+    "constrain": _transformation(
+        constrain, "draw placement constraints for the jobs, in place of those they have", {
+            "model": "phoenix, sharma, or frequencies such as 'cores >= 16: 10%, spread-racks: 5%'",
+            "combined": ("let a job have several constraints", "as the model has it"),
+            "jobs": ("draw for short, long or all jobs", "as the model has it"),
+            "soft": "attributes whose constraints may be relaxed, such as 'clock, port'",
+            "price": "factor on task durations where one is relaxed",
+        },
     ),
-    "draw": Transformation(
-        draw,
-        "draw coflows with replacement, all at time 0, narrow ones if wanted and on fewer ports",
-        (
-            Option("count", "integer", "how many to draw", required=True),
-            Option("max_width", "integer", "draw from coflows of up to so many flows"),
-            Option("ports", "integer", "ports of the switch: port p becomes p modulo this", default="all"),
-            _SEED,
-        ),
+    "demands": _transformation(
+        demands, "draw demands of cores, memory and other resources for the jobs, in place of those they have",
+        {"model": "google-2011, or demands and shares such as 'cpu_cores=1 memory_gib=4: 70%, cpu_cores=8: 30%'"},
     ),
-    "retime": Transformation(
-        retime,
-        "draw times of arrival at a rate, alone or in batches, or let all arrive at once",
-        (
-            Option("arrivals", "text", "poisson, bursty, diurnal or at-once", default="poisson"),
-            Option(
-                "rate_per_s", "number", "mean arrivals per second", default=f"{RatedArrivals.rate_per_s:g}"
-            ),
-            Option("batch_least", "integer", "the least that arrive together", default="1"),
-            Option("batch_most", "integer", "the most that arrive together", default="1"),
-            Option("burst_ratio", "number", "bursty: rate in a burst over the mean rate", default="5"),
-            Option("burst_jobs", "number", "bursty: mean number of arrivals in a burst", default="10"),
-            Option("period_s", "duration", "diurnal: length of a period", default="24h"),
-            Option("amplitude", "share", "diurnal: how far the rate swings about its mean", default="50%"),
-            _SEED,
-        ),
+    "priorities": _transformation(
+        priorities, "draw priorities for the jobs, in place of those they have",
+        {"model": "google-2011, or priorities and shares such as '0: 60%, 9: 40%'"},
     ),
-    "jobs": Transformation(
-        shuffle_jobs,
-        "make each coflow the shuffle of a job of maps and reducers",
-        (
-            Option(
-                "shuffle_share",
-                "text",
-                "share of a job's time that the shuffle takes: philae (drawn), or one of all jobs, such as 25%",
-                default=PHILAE,
-            ),
-            Option("map_share", "share", "how much of the other time maps take", default=f"{MAP_SHARE:.0%}"),
-            Option("port_speed_bps", "bandwidth", "speed of a port, such as '1 Gbps'", default="as stated"),
-            _SEED,
-        ),
-    ),
-    "constrain": Transformation(
-        constrain,
-        "draw placement constraints for the jobs, in place of those they have",
-        (
-            Option(
-                "model",
-                "text",
-                "phoenix, sharma, or frequencies such as 'cores >= 16: 10%, spread-racks: 5%'",
-                default="phoenix",
-            ),
-            Option("combined", "flag", "let a job have several constraints", default="as the model has it"),
-            Option("jobs", "text", "draw for short, long or all jobs", default="as the model has it"),
-            Option("soft", "text", "attributes whose constraints may be relaxed, such as 'clock, port'"),
-            Option("price", "number", "factor on task durations where one is relaxed", default=f"{PRICE:g}"),
-            _SEED,
-        ),
-    ),
-    "demands": Transformation(
-        demands,
-        "draw demands of cores, memory and other resources for the jobs, in place of those they have",
-        (
-            Option(
-                "model",
-                "text",
-                "google-2011, or demands and shares such as 'cpu_cores=1 memory_gib=4: 70%, cpu_cores=8: 30%'",
-                default=GOOGLE,
-            ),
-            _SEED,
-        ),
-    ),
-    "priorities": Transformation(
-        priorities,
-        "draw priorities for the jobs, in place of those they have",
-        (
-            Option(
-                "model",
-                "text",
-                "google-2011, or priorities and shares such as '0: 60%, 9: 40%'",
-                default=GOOGLE,
-            ),
-            _SEED,
-        ),
-    ),
-    "split": Transformation(split, "one workload for each tenant", many_out=True),
-}
+    "split": _transformation(split, "one workload for each tenant", {}, many_out=True),
+}  # fmt: skip
 """The transformations by the name of their command."""
 
 
