@@ -16,9 +16,8 @@ import numpy as np
 
 from benchmarks.measuring import options, show
 from workloads.arrow import column
-from workloads.generators.closeness import closeness, render_closeness
 from workloads.generators.coflows import MEGABYTE, synthetic_coflows
-from workloads.generators.published import cloudera_c, facebook, google, yahoo
+from workloads.generators.published import closeness, cloudera_c, facebook, google, render_closeness, yahoo
 from workloads.jobs import JobWorkload
 from workloads.transform.coflows import flow_skew
 from workloads.transform.load import fabric_bytes_per_s, offered_bytes_per_s

@@ -166,7 +166,7 @@ def load_cluster(
         (`workloads.formats`). A table needs ``slots``; other columns have defaults.
     nodes : int, optional
         Number of nodes, to which machine types are scaled in proportion to their counts (or shares), by largest
-        remainder, and so are the machines of a table (`clusters.scaling`). By default the counts as given.
+        remainder, and so are the machines of a table (`clusters.description`). By default the counts as given.
     slots : int, optional
         Slots of every node, in place of those in the description; cores and memory that were not given follow.
     seed : int, default 0

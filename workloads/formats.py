@@ -32,12 +32,17 @@ from workloads.readers import (
     wfcommons,
 )
 from workloads.readers.duckdb_tables import MEMORY, database
-from workloads.readers.known_tables import CLUSTER_TABLES, MAIN_TABLES, KnownTable, identify
+from workloads.readers.known_tables import (
+    CLUSTER_TABLES,
+    MAIN_TABLES,
+    KnownTable,
+    identify,
+    unsupported_format,
+)
 from workloads.readers.report import Report
 from workloads.readers.samples import sample_of
 from workloads.readers.shards import Wanted, files_of, files_within, members_of
 from workloads.readers.source import shown
-from workloads.readers.unsupported_formats import unsupported_format
 
 if TYPE_CHECKING:
     import duckdb

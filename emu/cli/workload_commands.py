@@ -66,7 +66,7 @@ def _entry(name: str, about: str, options: str) -> list[str]:
 
 
 def _info(options: Namespace) -> int:
-    from workloads.generators.closeness import closeness, render_closeness
+    from workloads.generators.published import closeness, render_closeness
     from workloads.info import describe, render
     from workloads.jobs import JobWorkload
 

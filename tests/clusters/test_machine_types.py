@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from clusters import load_cluster
 from clusters.capacity import capacity
 from clusters.cluster import without
+from clusters.description import scaled
 from clusters.machine_types import (
     counts_text,
     machine_counts,
@@ -22,7 +23,6 @@ from clusters.machine_types import (
     read_counts,
     read_prices,
 )
-from clusters.scaling import scaled
 from workloads.errors import InputError
 
 TYPES = """

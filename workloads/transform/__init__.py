@@ -5,9 +5,8 @@ of coflows), with a line in its metadata that states what was done (see `workloa
 `TRANSFORMATIONS` holds them by name.
 """
 
-from workloads.transform.coflows import keep_coflows, skew
+from workloads.transform.coflows import deadlines, draw, keep_coflows, retime, skew, weights
 from workloads.transform.constrain import constrain, describe_frequencies, frequencies
-from workloads.transform.deadlines import deadlines, draw, retime, weights
 from workloads.transform.history import history
 from workloads.transform.load import at_load, busy_slots, scale
 from workloads.transform.merging import merge, replicate, split

@@ -10,9 +10,8 @@ from typing import Any
 
 from workloads.errors import InputError
 from workloads.hints import did_you_mean
-from workloads.transform.coflows import keep_coflows, skew
+from workloads.transform.coflows import deadlines, draw, keep_coflows, retime, skew, weights
 from workloads.transform.constrain import constrain
-from workloads.transform.deadlines import deadlines, draw, retime, weights
 from workloads.transform.history import parse_step
 from workloads.transform.load import scale
 from workloads.transform.merging import merge, replicate, split

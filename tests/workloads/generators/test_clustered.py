@@ -10,9 +10,16 @@ from hypothesis import strategies as st
 from workloads.arrow import column
 from workloads.catalogue import load_workload, save_workload
 from workloads.generators.arrivals import PROCESSES
-from workloads.generators.closeness import TRACES, closeness, render_closeness
 from workloads.generators.clustered import LEVELS, ClassShape, ClusteredTrace, JobCluster, generate
-from workloads.generators.published import cloudera_c, facebook, google, yahoo
+from workloads.generators.published import (
+    TRACES,
+    closeness,
+    cloudera_c,
+    facebook,
+    google,
+    render_closeness,
+    yahoo,
+)
 from workloads.generators.synthetic import poisson
 
 MAKERS = {"yahoo": yahoo, "cloudera-c": cloudera_c, "facebook": facebook, "google": google}

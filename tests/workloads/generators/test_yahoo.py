@@ -5,9 +5,8 @@ import numpy as np
 import pytest
 
 from workloads.arrow import column
-from workloads.generators.closeness import closeness, render_closeness
 from workloads.generators.clustered import LEVELS, ClassShape, ClusteredTrace, JobCluster, generate, quantile
-from workloads.generators.published import YAHOO, yahoo
+from workloads.generators.published import YAHOO, closeness, render_closeness, yahoo
 
 SHARED = Path(os.environ.get("EMU_SHARED") or Path(__file__).parents[3].parent / "shared")
 
