@@ -181,7 +181,7 @@ def csv_lines(
         for member in members_of(path, source, wanted):
             if member.form == "csv":
                 header = header_of(table, member.sample, member.place)
-                for line, fields in _rows(header, member.stream):
+                for line, fields in _rows(header, member.stream, member.place):
                     if any(fields):
                         named = zip(header or table.columns, fields, strict=False)
                         yield member.place, line, {column: field for column, field in named if column}
@@ -395,28 +395,28 @@ def _explained_csv(
 ) -> InputError:
     """Return the error for a shard of CSV; `stream` is the whole shard."""
     named = re.search(r"CSV Error on Line: ([0-9]+)", said)
-    rows = _rows(header, stream)
-    try:
-        for line, fields in islice(rows, int(named[1]) - 1 if named else 0, None):
-            field, wrong = (
-                _wrong_field(con, table, header, fields) if named else _not_whole(table, header, fields)
-            )
-            if wrong:
-                return InputError(wrong, file=place, line=line, field=field or None)
-            if named:
-                break
-    except csv.Error as error:
-        return InputError("a quote is not closed", file=place, line=int(str(error)))
+    open_quote = "Value with unterminated quote" in said
+    for line, fields in islice(_rows(header, stream, place), int(named[1]) - 1 if named else 0, None):
+        if named is None:
+            field, wrong = _not_whole(table, header, fields)
+        elif open_quote:
+            field, wrong = "", "a quote is not closed"
+        else:
+            field, wrong = _wrong_field(con, table, header, fields)
+        if wrong:
+            return InputError(wrong, file=place, line=line, field=field or None)
+        if named:
+            break
     return InputError(f"cannot be read as CSV; do all lines end alike? ({shown(said)})", file=place)
 
 
-def _rows(header: Header, stream: io.BufferedReader) -> Iterator[tuple[int, list[str]]]:
+def _rows(header: Header, stream: io.BufferedReader, place: str) -> Iterator[tuple[int, list[str]]]:
     """Yield line and fields of the rows of CSV, with blank ones; bytes that are not UTF-8 become surrogates.
 
     Raises
     ------
-    csv.Error
-        A quote is not closed; has the line on which its row begins.
+    InputError
+        A field is longer than a line may be.
     """
     first = _skip_header(stream) + 1 if header else 1
     lines = (line.decode("utf-8", "surrogateescape") for line in stream)
@@ -424,16 +424,13 @@ def _rows(header: Header, stream: io.BufferedReader) -> Iterator[tuple[int, list
         for number, text in enumerate(lines, start=first):
             yield number, text.rstrip("\r\n").split(",")
         return
-    reader, line = csv.reader(lines, strict=True), first
-    while True:
-        try:
-            fields = next(reader)
-        except StopIteration:
-            return
-        except csv.Error:  # at the end of the file, or of what a field may hold
-            raise csv.Error(str(line)) from None
-        yield line, fields or [""]
-        line = first + reader.line_num
+    reader, line = csv.reader(lines), first
+    try:
+        for fields in reader:
+            yield line, fields or [""]
+            line = first + reader.line_num
+    except csv.Error as error:
+        raise InputError(f"is not CSV: {error}", file=place, line=line) from None
 
 
 def _wrong_field(
