@@ -21,9 +21,8 @@ from workloads.critical_path import earliest_ends_ns
 from workloads.dags import DagWorkload
 from workloads.errors import printable
 from workloads.jobs import Float64Array, Int64Array, JobWorkload
-from workloads.requests import NO_GANG, gang_nodes
+from workloads.requests import NO_GANG, gang_nodes, memory_in_two_units
 from workloads.resources import resource_named
-from workloads.stated_demands import memory_in_two_units
 from workloads.units import format_duration
 
 _MOST_VALUES = 24

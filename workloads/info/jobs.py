@@ -23,9 +23,8 @@ from workloads.info.common import (
     share,
 )
 from workloads.jobs import Float64Array, Int64Array, JobWorkload
-from workloads.requests import NO_GANG, gang_nodes, priorities, requested_s
+from workloads.requests import NO_GANG, gang_nodes, priorities, requested_s, task_demand
 from workloads.resources import RESOURCES, resource_named
-from workloads.stated_demands import task_demand
 from workloads.units import format_duration
 
 

@@ -18,7 +18,7 @@ from workloads.file_extensions import extension_of
 from workloads.generators.draws import check_whole, generator
 from workloads.jobs import Float64Array
 from workloads.limits import check_tasks
-from workloads.stated_demands import memory_in_two_units
+from workloads.requests import memory_in_two_units
 from workloads.transform.history import recorded
 from workloads.transform.primitives import (
     JobsOrDags,

@@ -27,7 +27,7 @@ from workloads.arrow import column
 from workloads.critical_path import critical_paths_ns
 from workloads.dags import DagWorkload
 from workloads.errors import InputError
-from workloads.stated_demands import memory_in_two_units
+from workloads.requests import memory_in_two_units
 from workloads.transform.load import busy_slots, stretched_s
 from workloads.transform.primitives import arriving_at, with_tables
 

@@ -12,8 +12,7 @@ from workloads.arrow import optional_column
 from workloads.dags import DagWorkload
 from workloads.hints import did_you_mean
 from workloads.jobs import JobWorkload
-from workloads.requests import gang_nodes, priorities
-from workloads.stated_demands import MEMORY_UNITS, memory_in_two_units
+from workloads.requests import MEMORY_UNITS, gang_nodes, memory_in_two_units, priorities
 
 if TYPE_CHECKING:
     from actors.scheduler import Scheduler
