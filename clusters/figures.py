@@ -18,10 +18,10 @@ from clusters.schema import Attribute, is_own
 from workloads.arrow import column
 from workloads.constraints import PLACEMENT, constraint_sets, set_text
 from workloads.critical_path import earliest_ends_ns
-from workloads.dags import DagWorkload
+from workloads.dags import DagWorkload, memory_in_two_units
 from workloads.errors import printable
 from workloads.jobs import Float64Array, Int64Array, JobWorkload
-from workloads.requests import NO_GANG, gang_nodes, memory_in_two_units
+from workloads.requests import NO_GANG, gang_nodes
 from workloads.resources import resource_named
 from workloads.units import format_duration
 

@@ -10,10 +10,10 @@ import pytest
 import emu
 from clusters.cluster import build_cluster
 from clusters.figures import describe_resources, resource_figures
-from workloads.dags import make_dag_workload
+from workloads.dags import make_dag_workload, memory_in_two_units
 from workloads.errors import InputError
 from workloads.jobs import JobWorkload, make_workload
-from workloads.requests import Requests, memory_in_two_units
+from workloads.requests import Requests
 from workloads.transform.merging import merge
 
 NONE = np.nan

@@ -28,7 +28,7 @@ from workloads.arrow import (
     text_column,
 )
 from workloads.constraints import no_job_constraints, no_sets
-from workloads.errors import InputError
+from workloads.errors import InputError, printable
 from workloads.groups import (
     check_sum,
     file_of,
@@ -48,7 +48,7 @@ from workloads.jobs import (
     check_times,
     make_workload,
 )
-from workloads.requests import NOTHING, Requests
+from workloads.requests import NOTHING, Requests, stated_demand
 from workloads.resources import check_demands, demand_array, resources_of
 from workloads.stages import (
     ALWAYS,
@@ -468,3 +468,42 @@ def stage_levels(dag: DagWorkload) -> Int64Array:
     """Return the level of each stage, shape (S,): edges on the longest path to it, 0 without parents."""
     arrays = dag.arrays()
     return levels(arrays.first_child, arrays.child)
+
+
+# What tasks of a workload state to need, and memory that is stated in two units: as a share of a node, and in GiB.
+
+MEMORY_UNITS = {"memory": "memory, a share of a node", "memory_gib": "memory_gib"}
+"""Both are of the same memory of a node; which share of it a size is, depends on the node."""
+_SHOWN = 3
+
+
+def task_demand(workload: JobWorkload | DagWorkload, name: str) -> Float64Array:
+    """Return what each task needs of a resource, shape (T,), NaN where it is not stated."""
+    if isinstance(workload, DagWorkload):
+        return np.repeat(optional_column(workload.stages, name), column(workload.stages, "num_tasks"))
+    return stated_demand(workload.jobs, workload.tasks, name)
+
+
+def memory_in_two_units(workload: JobWorkload | DagWorkload) -> str:
+    """Return which jobs state memory in which unit, as one clause; empty where all state it in one."""
+    if not {*MEMORY_UNITS} <= {*workload.resources}:
+        return ""
+    first_task = workload.arrays().first_task[:-1]
+    parts = []
+    for name, shown in MEMORY_UNITS.items():
+        stating = np.flatnonzero(np.logical_or.reduceat(~np.isnan(task_demand(workload, name)), first_task))
+        verb = "job states" if stating.size == 1 else "jobs state"
+        parts.append(f"{stating.size:,} {verb} {shown} ({_whose(workload, stating)})")
+    return ", and ".join(parts)
+
+
+def _whose(workload: JobWorkload | DagWorkload, jobs: np.ndarray) -> str:
+    """Return the first of some jobs, and the tenants of all of them."""
+    first = f"job {column(workload.jobs, 'job_id')[jobs[0]]}"
+    first = first if jobs.size == 1 else f"the first: {first}"
+    found = dict.fromkeys(workload.jobs["tenant"].take(jobs).to_pylist())
+    tenants = [printable(tenant) for tenant in found if tenant is not None]
+    if not tenants:
+        return first
+    more = ", …" if len(tenants) > _SHOWN else ""
+    return f"{first}; tenant{'s' if len(tenants) > 1 else ''} {', '.join(tenants[:_SHOWN])}{more}"

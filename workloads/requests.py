@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from functools import partial
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -18,10 +18,6 @@ from workloads.arrow import column, described_field, from_optional, is_known, op
 from workloads.errors import printable
 from workloads.groups import refuse_first, same_length
 from workloads.resources import check_demand, check_demands, demand_field, in_order, is_resource, resources_of
-
-if TYPE_CHECKING:
-    from workloads.dags import DagWorkload
-    from workloads.jobs import JobWorkload
 
 Float64Array = npt.NDArray[np.float64]
 Int64Array = npt.NDArray[np.int64]
@@ -324,42 +320,3 @@ def _demands(table: pa.Table, resources: tuple[str, ...]) -> Float64Array:
     unstated = partial(np.full, table.num_rows, np.nan)
     found = [optional_column(table, name) if name in table.column_names else unstated() for name in resources]
     return np.stack(found, axis=1) if found else np.zeros((table.num_rows, 0))
-
-
-# What tasks of a workload state to need, and memory that is stated in two units: as a share of a node, and in GiB.
-
-MEMORY_UNITS = {"memory": "memory, a share of a node", "memory_gib": "memory_gib"}
-"""Both are of the same memory of a node; which share of it a size is, depends on the node."""
-_SHOWN = 3
-
-
-def task_demand(workload: JobWorkload | DagWorkload, name: str) -> Float64Array:
-    """Return what each task needs of a resource, shape (T,), NaN where it is not stated."""
-    if (stages := getattr(workload, "stages", None)) is not None:
-        return np.repeat(optional_column(stages, name), column(stages, "num_tasks"))
-    return stated_demand(workload.jobs, workload.tasks, name)
-
-
-def memory_in_two_units(workload: JobWorkload | DagWorkload) -> str:
-    """Return which jobs state memory in which unit, as one clause; empty where all state it in one."""
-    if not {*MEMORY_UNITS} <= {*workload.resources}:
-        return ""
-    first_task = workload.arrays().first_task[:-1]
-    parts = []
-    for name, shown in MEMORY_UNITS.items():
-        stating = np.flatnonzero(np.logical_or.reduceat(~np.isnan(task_demand(workload, name)), first_task))
-        verb = "job states" if stating.size == 1 else "jobs state"
-        parts.append(f"{stating.size:,} {verb} {shown} ({_whose(workload, stating)})")
-    return ", and ".join(parts)
-
-
-def _whose(workload: JobWorkload | DagWorkload, jobs: np.ndarray) -> str:
-    """Return the first of some jobs, and the tenants of all of them."""
-    first = f"job {column(workload.jobs, 'job_id')[jobs[0]]}"
-    first = first if jobs.size == 1 else f"the first: {first}"
-    found = dict.fromkeys(workload.jobs["tenant"].take(jobs).to_pylist())
-    tenants = [printable(tenant) for tenant in found if tenant is not None]
-    if not tenants:
-        return first
-    more = ", …" if len(tenants) > _SHOWN else ""
-    return f"{first}; tenant{'s' if len(tenants) > 1 else ''} {', '.join(tenants[:_SHOWN])}{more}"

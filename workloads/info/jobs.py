@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from workloads.arrow import column, is_known
 from workloads.critical_path import critical_paths_ns
-from workloads.dags import DagWorkload
+from workloads.dags import DagWorkload, task_demand
 from workloads.errors import printable
 from workloads.info.common import (
     QUANTILES,
@@ -23,7 +23,7 @@ from workloads.info.common import (
     share,
 )
 from workloads.jobs import Float64Array, Int64Array, JobWorkload
-from workloads.requests import NO_GANG, gang_nodes, priorities, requested_s, task_demand
+from workloads.requests import NO_GANG, gang_nodes, priorities, requested_s
 from workloads.resources import RESOURCES, resource_named
 from workloads.units import format_duration
 

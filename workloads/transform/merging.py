@@ -12,13 +12,13 @@ import pyarrow as pa
 
 from workloads.arrow import coded_labels, column, optional_column
 from workloads.coflows import MAX_PORTS, PORT_SPEEDS, CoflowWorkload
+from workloads.dags import memory_in_two_units
 from workloads.defaults import DEFAULT_SEED
 from workloads.errors import InputError
 from workloads.file_extensions import extension_of
 from workloads.generators.draws import check_whole, generator
 from workloads.jobs import Float64Array
 from workloads.limits import check_tasks
-from workloads.requests import memory_in_two_units
 from workloads.transform.history import recorded
 from workloads.transform.primitives import (
     JobsOrDags,

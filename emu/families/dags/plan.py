@@ -25,9 +25,8 @@ from emu.families.jobs.plan import check_jobs, dynamics_of, endless_task_note
 from emu.families.jobs.resources import preemption_notes, preemption_of, priority_notes
 from workloads.arrow import column
 from workloads.critical_path import critical_paths_ns
-from workloads.dags import DagWorkload
+from workloads.dags import DagWorkload, memory_in_two_units
 from workloads.errors import InputError
-from workloads.requests import memory_in_two_units
 from workloads.transform.load import busy_slots, stretched_s
 from workloads.transform.primitives import arriving_at, with_tables
 

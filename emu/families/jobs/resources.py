@@ -9,10 +9,10 @@ import numpy.typing as npt
 
 from clusters.capacity import capacities
 from workloads.arrow import optional_column
-from workloads.dags import DagWorkload
+from workloads.dags import MEMORY_UNITS, DagWorkload, memory_in_two_units
 from workloads.hints import did_you_mean
 from workloads.jobs import JobWorkload
-from workloads.requests import MEMORY_UNITS, gang_nodes, memory_in_two_units, priorities
+from workloads.requests import gang_nodes, priorities
 
 if TYPE_CHECKING:
     from actors.scheduler import Scheduler
