@@ -156,20 +156,10 @@ def convert_alibaba_2017(
 
     Parameters
     ----------
-    source : str or Path
-        A folder or an archive with the tables, or ``batch_task`` alone.
-    to : str or Path
-        The folder to write; it appears when it is complete.
-    instances : bool, optional
-        Whether durations come from ``batch_instance``; by default if the source has it.
-    unfinished : "job" or "task"
-        What is dropped for a stage that did not end well, or within the trace.
+    source, to, instances, unfinished, memory, report, progress
+        As in `workloads.readers.alibaba_2018.convert_alibaba_2018`.
     plan_cpu : "auto", "cores" or "hundredths"
         The unit of plans of CPU (rule 4).
-    memory : str
-        The memory that DuckDB may use; more data go to the disk of the temporary folder.
-    report, progress : optional
-        See `workloads.readers.report`.
 
     Raises
     ------
