@@ -88,7 +88,9 @@ N_REPORTS = COUNTERS.add("load_reports", "heartbeats in which a node had somethi
 N_TASKS_LOST = COUNTERS.add(
     "tasks_lost", "running tasks that a node's failure ended, and all tasks of a gang that is ended for that"
 )
-N_LOST_NS = COUNTERS.add("lost_work_ns", "time that the tasks of `tasks_lost` had run")
+N_LOST_NS = COUNTERS.add(
+    "lost_work_ns", "time that the tasks of `tasks_lost`, and of `run_again`, had run or fetched"
+)
 N_LOST_WHOLES = COUNTERS.add("lost_work_wholes", "a part of `lost_work_ns`, which results have with it")
 N_PLACEMENTS_LOST = COUNTERS.add(
     "placements_lost",
