@@ -25,6 +25,7 @@ import numpy as np
 
 from actors.conditions import read_only
 from actors.failures import is_known_down
+from actors.initial_arrays import at_start, per
 from actors.inputs import ENDED, LAUNCHED, READY, WAITING, HasInputs, Inputs
 from actors.kernel.compiled import compiled, inlined
 from actors.kernel.queue import NONE
@@ -32,27 +33,27 @@ from workloads.dags import DagArrays
 
 
 class Lineage(NamedTuple):
-    """The books of lost outputs; S stages, T tasks; empty where none can be lost."""
+    """The books of lost outputs; empty where none can be lost."""
 
-    suspect: np.ndarray  # [S] 1: outputs of tasks of the stage that have ended may be lost
-    stack: np.ndarray  # [S] scratch: stages of which the parents are to be considered
-    is_stacked: np.ndarray  # [S]
-    reopened: (
-        np.ndarray
-    )  # [T] the first `num_reopened`: tasks that run again, of which the scheduler has not heard
-    num_reopened: np.ndarray  # [1]
-    withdrawn: np.ndarray  # [S] the first `num_withdrawn`: stages with tasks that wait again, since then
-    num_withdrawn: np.ndarray  # [1]
-    is_withdrawn: np.ndarray  # [S]
-    node: np.ndarray  # [T] where a task was launched last
-    start: np.ndarray  # [T] and when, ns; of a task that has ended since when it had computed
-    has_input: np.ndarray  # [T] 1: a task that has been launched has fetched its input
+    suspect: np.ndarray = per("stage")  # 1: outputs of tasks of the stage that have ended may be lost
+    stack: np.ndarray = per("stage")  # scratch: stages of which the parents are to be considered
+    is_stacked: np.ndarray = per("stage")
+    # The first `num_reopened`: tasks that run again, of which the scheduler has not heard
+    reopened: np.ndarray = per("task")
+    num_reopened: np.ndarray = per("run")
+    # The first `num_withdrawn`: those with tasks that wait again, since then
+    withdrawn: np.ndarray = per("stage")
+    num_withdrawn: np.ndarray = per("run")
+    is_withdrawn: np.ndarray = per("stage")
+    node: np.ndarray = per("task")  # where a task was launched last
+    start: np.ndarray = per("task")  # and when, ns; of a task that has ended since when it had computed
+    has_input: np.ndarray = per("task")  # 1: a task that has been launched has fetched its input
     # Of schedulers of jobs (`actors.schedulers.jobs.late_binding`):
-    has_arrived: (
-        np.ndarray
-    )  # [S] 1: a stage has, and need not be told to its scheduler when it waits for none again
-    owed: np.ndarray  # [S] tasks of a stage that are to be handed out again, as far as it waits for none
-    due: np.ndarray  # [schedulers] 1: a scheduler hands out what it owes at this instant
+    # 1: it need not be told to its scheduler when it waits for none again
+    has_arrived: np.ndarray = per("stage")
+    # Tasks that are to be handed out again, as far as the stage waits for none
+    owed: np.ndarray = per("stage")
+    due: np.ndarray = per("scheduler")  # 1: it hands out what it owes at this instant
 
 
 class Stages(NamedTuple):
@@ -101,16 +102,11 @@ def make_stages(
         waiting=np.bincount(arrays.child[~one_to_one], minlength=tasks.size),
         task_waiting=np.repeat(waiting, tasks if by_task else 0),
         unfinished=tasks,
-        lineage=make_lineage(inputs.outputs.ended.size, inputs.outputs.lost.size, schedulers),
+        lineage=at_start(
+            Lineage,
+            {"task": inputs.outputs.ended.size, "stage": inputs.outputs.lost.size, "scheduler": schedulers},
+        ),
     )
-
-
-def make_lineage(tasks: int, stages: int, schedulers: int) -> Lineage:
-    """Return the books before any task has ended."""
-    of_task = {"reopened", "node", "start", "has_input"}
-    rows = dict.fromkeys(Lineage._fields, stages) | dict.fromkeys(of_task, tasks)
-    rows |= {"num_reopened": 1, "num_withdrawn": 1, "due": schedulers}
-    return Lineage(**{name: np.zeros(size, np.int64) for name, size in rows.items()})
 
 
 @inlined

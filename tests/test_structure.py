@@ -37,7 +37,7 @@ LAYERS: dict[str, tuple[tuple[str, ...], ...]] = {
     "actors": (
         ("actors.compiling",),
         ("actors.kernel",),
-        ("actors.worlds", "actors.causes"),
+        ("actors.worlds", "actors.causes", "actors.initial_arrays"),
         ("actors.scheduler",),
         ("actors.environment",),
         ("actors.setting",),

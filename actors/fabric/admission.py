@@ -15,9 +15,9 @@ from actors.fabric.coordinator import SPARE, note_schedule
 from actors.fabric.counters import N_ADMISSIONS, N_DROPPED, N_REJECTIONS, N_VERDICTS
 from actors.fabric.fabric_world import CoflowWorld
 from actors.fabric.greedy import Matching, end_stopped_flow, free_port, move_group, stop_flow
-from actors.fabric.initial_arrays import at_start, per
 from actors.fabric.messages import SEND_REST, read_due, send_due, send_verdict
 from actors.fabric.ports import Fabric, flows_of, last_end, lines_of
+from actors.initial_arrays import at_start, per
 from actors.kernel.compiled import compiled, inlined
 from actors.kernel.counters import N_ARRIVED
 from actors.kernel.queue import NEVER, NONE

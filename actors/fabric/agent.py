@@ -35,7 +35,6 @@ from actors.fabric.equal_groups import (
     sift_up,
 )
 from actors.fabric.fabric_world import CoflowWorld, Sending
-from actors.fabric.initial_arrays import at_start, per
 from actors.fabric.messages import (
     CHANGE,
     FLOW_END,
@@ -62,6 +61,7 @@ from actors.fabric.messages import (
 from actors.fabric.port_sets import count_bits
 from actors.fabric.ports import Fabric, lines_of, places_of, whole_ns, words_on
 from actors.fabric.updates import expect_stop, generation_of_agent
+from actors.initial_arrays import at_start, per
 from actors.kernel.compiled import compiled, inlined
 from actors.kernel.counters import N_FINISHED, N_STARTED
 from actors.kernel.loops import Handlers

@@ -26,7 +26,6 @@ from actors.fabric.counters import (
     N_WITHOUT,
 )
 from actors.fabric.fabric_world import CoflowWorld, expect_coflow
-from actors.fabric.initial_arrays import list_per, per
 from actors.fabric.messages import (
     DECIDE,
     FLOW_END,
@@ -41,6 +40,7 @@ from actors.fabric.messages import (
 from actors.fabric.ports import flows_of, mark_ended
 from actors.fabric.updates import generation_to_send
 from actors.fabric.waves import join_shuffle, leave_shuffle
+from actors.initial_arrays import list_per, per
 from actors.kernel.compiled import compiled, inlined
 from actors.kernel.cost import LIVE, NO_COST, charge_server, known_cost
 from actors.kernel.counters import N_ARRIVED, N_FINISHED, N_STARTED
@@ -59,9 +59,8 @@ class Agenda(NamedTuple):
     active: np.ndarray = list_per("coflow")
     used: np.ndarray = per("run")  # how many of them, with those that have ended since `remove_ended`
     due: np.ndarray = per("run", NEVER)  # ns, NEVER: no decision is due
-    stale: np.ndarray = per(
-        "run", False
-    )  # the order is to be made again; else ended flows' rates are given away
+    # The order is to be made again; else ended flows' rates are given away
+    stale: np.ndarray = per("run", False)
 
 
 @inlined

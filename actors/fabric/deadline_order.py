@@ -19,9 +19,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from actors.fabric.initial_arrays import at_start, per
 from actors.fabric.order import sort_groups
 from actors.fabric.ports import Fabric, lines_of
+from actors.initial_arrays import at_start, per
 from actors.kernel.arrays import fill
 from actors.kernel.compiled import compiled, inlined
 from actors.kernel.heap import Heap, drop, make_heap, push

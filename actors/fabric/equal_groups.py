@@ -9,8 +9,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from actors.fabric.initial_arrays import Declared
 from actors.fabric.ports import whole_ns
+from actors.initial_arrays import Declared
 from actors.kernel.compiled import compiled, inlined
 from actors.kernel.queue import NEVER, NONE
 

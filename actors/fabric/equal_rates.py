@@ -59,7 +59,6 @@ from actors.fabric.equal_groups import (
     sift_up,
 )
 from actors.fabric.fabric_world import CoflowWorld, build_world
-from actors.fabric.initial_arrays import at_start, heap_per, list_per, per
 from actors.fabric.madd import has_residual, note_change, update_open_port
 from actors.fabric.messages import SET_EXTRA, SET_LINE
 from actors.fabric.order import Order, set_order, sort_groups
@@ -79,6 +78,7 @@ from actors.fabric.ports import (
     whole_ns,
 )
 from actors.fabric.priority_queues import Queues, make_queues
+from actors.initial_arrays import at_start, heap_per, list_per, per
 from actors.kernel.arrays import fill
 from actors.kernel.compiled import compiled, inlined
 from actors.kernel.heap import Heap

@@ -12,12 +12,12 @@ import numpy as np
 
 from actors.conditions import check_prices
 from actors.fabric.counters import COUNTERS
-from actors.fabric.initial_arrays import at_start, list_per, per
 from actors.fabric.messages import send_register
 from actors.fabric.ports import Fabric, build_fabric, merge_parallel
 from actors.fabric.updates import Updates, expect_updates, follow_moves, lay_out, no_updates
 from actors.fabric.waves import Waves, make_waves
 from actors.failures import Faults, no_faults
+from actors.initial_arrays import at_start, list_per, per
 from actors.kernel.compiled import entry, inlined
 from actors.kernel.cost import FIXED, MEASURED, NO_COST, RECORDED, Cost, make_cost
 from actors.kernel.queue import MOST_ACTORS, NEVER, NONE, Network, Queue, make_queue

@@ -7,8 +7,8 @@ import numpy as np
 from actors.fabric.coordinator import Agenda, charge, count_agents, note_schedules, send_rate
 from actors.fabric.counters import N_RATES
 from actors.fabric.fabric_world import CoflowWorld
-from actors.fabric.initial_arrays import list_per, per
 from actors.fabric.ports import change_rate, flows_of, take_bytes
+from actors.initial_arrays import list_per, per
 from actors.kernel.compiled import compiled, inlined
 from actors.kernel.cost import known_cost
 
@@ -19,9 +19,8 @@ class FlowRates(NamedTuple):
     rate: np.ndarray = per("flow", 0.0)  # bytes per ns, as sent
     wanted: np.ndarray = per("flow", 0.0)  # bytes per ns, to be sent
     since: np.ndarray = per("flow")  # ns, since when `rate` is in force
-    changed: np.ndarray = list_per(
-        "flow"
-    )  # the first `num_changed`: whose rate is to be sent, or was sent last
+    # The first `num_changed`: whose rate is to be sent, or was sent last
+    changed: np.ndarray = list_per("flow")
     num_changed: np.ndarray = per("run")
 
 

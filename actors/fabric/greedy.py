@@ -50,7 +50,6 @@ from actors.fabric.coordinator import (
 )
 from actors.fabric.counters import N_COFLOW_UPDATES, N_DEREGISTERED, N_LOST, N_RATES, N_WITHOUT_EFFECT
 from actors.fabric.fabric_world import CoflowWorld
-from actors.fabric.initial_arrays import at_start, per
 from actors.fabric.order import Ranking, level_of, line_from, link, place_line, rank_group, unlink
 from actors.fabric.port_sets import exclude, include, lowest, place
 from actors.fabric.ports import (
@@ -70,6 +69,7 @@ from actors.fabric.ports import (
     whole_ns,
 )
 from actors.fabric.updates import expect_update
+from actors.initial_arrays import at_start, per
 from actors.kernel.arrays import fill
 from actors.kernel.compiled import compiled, inlined
 from actors.kernel.cost import known_cost

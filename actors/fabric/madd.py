@@ -37,11 +37,11 @@ from actors.fabric.coordinator import (
 )
 from actors.fabric.counters import N_DECISIONS, N_REFILLS
 from actors.fabric.fabric_world import CoflowWorld
-from actors.fabric.initial_arrays import heap_per, list_per, per
 from actors.fabric.messages import PACE, SHRINK, read_line_done
 from actors.fabric.order import Order, list_lines
 from actors.fabric.port_sets import bit_of, exclude, include, lowest
 from actors.fabric.ports import Fabric, finish_flow, flow_at, flows_of, lines_of, take_bytes, whole_ns
+from actors.initial_arrays import heap_per, list_per, per
 from actors.kernel.compiled import compiled, inlined
 from actors.kernel.cost import FIXED
 from actors.kernel.heap import Heap, drop, push

@@ -15,7 +15,6 @@ from typing import NamedTuple
 
 import numpy as np
 
-from actors.fabric.initial_arrays import at_start, per
 from actors.fabric.port_pairs import (
     Pairs,
     insert,
@@ -26,6 +25,7 @@ from actors.fabric.port_pairs import (
     set_amount,
 )
 from actors.fabric.ports import Fabric, flows_of, mark_ended, takes_bandwidth, whole_ns
+from actors.initial_arrays import at_start, per
 from actors.kernel.compiled import compiled, inlined
 from actors.kernel.heap import Heap, drop, make_heap, push, replace_first
 from actors.kernel.queue import NEVER

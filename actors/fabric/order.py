@@ -10,8 +10,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from actors.fabric.initial_arrays import count_of, list_per, per, rings_of_lines
 from actors.fabric.ports import Coflows, Fabric, Lines, lines_of
+from actors.initial_arrays import count_of, list_per, per, rings_of_lines
 from actors.kernel.arrays import fill
 from actors.kernel.compiled import compiled, inlined
 from actors.kernel.queue import NONE

@@ -16,8 +16,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from actors.fabric.initial_arrays import per
 from actors.fabric.port_sets import bit_of, bits_before, count_bits
+from actors.initial_arrays import per
 from actors.kernel.compiled import compiled, inlined
 from actors.kernel.heap import Heap, drop, push
 from actors.kernel.queue import NEVER, NONE
@@ -56,9 +56,8 @@ class Flows(NamedTuple):
     left: np.ndarray = per("flow", 0.0)  # bytes left when it last started or stopped
     since: np.ndarray = per("flow")  # when that was, ns
     end: np.ndarray = per("flow", NEVER)  # when it ends if nothing happens, ns, NEVER while it does not run
-    finish: np.ndarray = per(
-        "flow", NEVER
-    )  # when it ended, ns, NEVER before; 0 for a flow that does not exist
+    # When it ended, ns, NEVER before; 0 for a flow that does not exist
+    finish: np.ndarray = per("flow", NEVER)
 
 
 class Coflows(NamedTuple):

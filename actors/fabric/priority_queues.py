@@ -17,8 +17,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from actors.causes import Remedy
-from actors.fabric.initial_arrays import at_start, list_per, per
 from actors.fabric.ports import Fabric
+from actors.initial_arrays import at_start, list_per, per
 from actors.kernel.arrays import total
 from actors.kernel.compiled import compiled, inlined
 from actors.kernel.queue import NEVER, NONE

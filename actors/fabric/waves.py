@@ -9,9 +9,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from actors.fabric.initial_arrays import per
 from actors.fabric.ports import bytes_sent
 from actors.fabric.priority_queues import Queues, enqueue
+from actors.initial_arrays import per
 from actors.kernel.compiled import compiled, inlined
 from actors.kernel.queue import NONE
 

@@ -24,6 +24,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from actors.initial_arrays import per, per_pair
 from actors.kernel.compiled import compiled, inlined
 from actors.kernel.heap import Heap, drop, push
 from actors.kernel.queue import NEVER, NONE
@@ -46,13 +47,13 @@ LONGEST = np.int64(1) << 61
 class Batches(NamedTuple):
     """Tasks of a stage that start together."""
 
-    stage: np.ndarray
-    begin: np.ndarray  # ns
-    tasks: np.ndarray
+    stage: np.ndarray = per("batch")
+    begin: np.ndarray = per("batch")  # ns
+    tasks: np.ndarray = per("batch")
 
 
 class SharePacking(NamedTuple):
-    """Scratch space for a job of M stages at most, in whose packing all but the first seven change."""
+    """Scratch space for a job of M stages at most, which a packing changes, but for the first ones."""
 
     first_parent: np.ndarray  # [S + 1]
     parent: np.ndarray
@@ -60,26 +61,27 @@ class SharePacking(NamedTuple):
     backward_key: np.ndarray  # [S] that of packings backward, the largest goes first
     in_order: bool  # stages go by these, and not by how well tasks fit
     part: np.ndarray  # [S, R] of its manager's resources that a task needs; float64
-    running: np.ndarray  # [S] tasks launched and not ended
-    last: np.ndarray  # [S] when the last of them was launched, ns
     made: Batches  # the first `num_made` are what was packed
-    num_made: np.ndarray  # [1]
-    left: np.ndarray  # [M] tasks to place
-    open: np.ndarray  # [M] stages that it waits for
-    placed: np.ndarray  # [M] tasks placed and not ended
-    able: np.ndarray  # [M] the first `num_able`: stages with tasks to place that wait for none
-    num_able: np.ndarray  # [1]
-    value: np.ndarray  # [M] how well a stage of `able` fits
-    free_part: np.ndarray  # [R] what is left of the room, as a part of the manager's; float64
-    fitting: np.ndarray  # [1] tasks of the stage that fits best for which there is room
-    whole: np.ndarray  # [R] the room of the job
-    room: np.ndarray  # [R] what is left of it
-    free: np.ndarray  # [R] of it, when a stage is to begin
     ends: Heap  # of batches, by their places in `made`; of running tasks, by their stages (`of_running`)
-    held: np.ndarray  # [1] when, backward, the first running tasks take their room; NEVER: none are
-    less: np.ndarray  # [R] by how much the room may fall, and all is packed alike
-    more: np.ndarray  # [R] grow
-    change: np.ndarray  # [1] the part of it by which it may change, and stages are chosen alike
+    running: np.ndarray = per("stage")  # tasks launched and not ended
+    last: np.ndarray = per("stage")  # when the last of them was launched, ns
+    num_made: np.ndarray = per("run")
+    left: np.ndarray = per("stage of a job")  # tasks to place
+    open: np.ndarray = per("stage of a job")  # stages that it waits for
+    placed: np.ndarray = per("stage of a job")  # tasks placed and not ended
+    # The first `num_able`: stages with tasks to place that wait for none
+    able: np.ndarray = per("stage of a job")
+    num_able: np.ndarray = per("run")
+    value: np.ndarray = per("stage of a job", 0.0)  # how well a stage of `able` fits
+    free_part: np.ndarray = per("resource", 0.0)  # what is left of the room, as a part of the manager's
+    fitting: np.ndarray = per("run")  # tasks of the stage that fits best for which there is room
+    whole: np.ndarray = per("resource")  # the room of the job
+    room: np.ndarray = per("resource")  # what is left of it
+    free: np.ndarray = per("resource")  # what is left of it when a stage is to begin
+    held: np.ndarray = per("run")  # when, backward, the first running tasks take their room; NEVER: none are
+    less: np.ndarray = per("resource")  # by how much the room may fall, and all is packed alike
+    more: np.ndarray = per("resource")  # by how much it may grow
+    change: np.ndarray = per("run", 0.0)  # the part of it by which it may change, and stages are chosen alike
 
 
 @inlined
@@ -321,17 +323,17 @@ class Plan(NamedTuple):
 
     of_job: Batches  # [T]
     first: np.ndarray  # [J + 1] where the rows of a job begin
-    batches: np.ndarray  # [J]
     must: np.ndarray  # [S] tasks that must be launched now
-    due: np.ndarray  # [J] when the next task must, ns
-    planned: np.ndarray  # [J] bool: the plan is of what the job has now
-    promise: np.ndarray  # [J] when the job ends by its plans since its share fell last, ns
     largest: np.ndarray  # [J, R] the largest demand of a task of the job: it has at least room for that
-    low: np.ndarray  # [J, R] the least room in which the plan is the same
-    high: np.ndarray  # [J, R] and the most
     keeps: bool  # what plans promised
     with_events: bool  # jobs are planned again with every event, and not where their plans may be others
     packing: SharePacking
+    batches: np.ndarray = per("job")  # its rows of `of_job`
+    due: np.ndarray = per("job")  # when the next task must be launched, ns
+    planned: np.ndarray = per("job", False)  # the plan is of what the job has now
+    promise: np.ndarray = per("job", NEVER)  # when the job ends by its plans since its share fell last, ns
+    low: np.ndarray = per_pair("job", "resource")  # the least room in which the plan is the same
+    high: np.ndarray = per_pair("job", "resource")  # and the most
 
 
 @compiled

@@ -23,6 +23,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from actors.initial_arrays import per, per_pair
 from actors.inputs import can_lose_outputs, is_elsewhere, is_pushed, local_task, reads_part
 from actors.kernel.compiled import compiled, inlined
 from actors.kernel.cost import charge_server
@@ -71,15 +72,15 @@ class Packing(NamedTuple):
     priority: np.ndarray  # [S] float64
     score: np.ndarray  # [B, 2] the sum of the values of launched tasks so far, and how many, by band
     part: np.ndarray  # [S] of the cluster that a task takes: of the resource of which it is the largest
-    given: np.ndarray  # [B] what a job would have got by now had it always got an equal part
-    got: np.ndarray  # [J] the same when the job arrived, and what it has launched since
-    denied: np.ndarray  # [J] bool: it could not launch at the last match, as it held too much
-    most_used: np.ndarray  # [B] jobs of a larger rank may not launch
-    ranks: np.ndarray  # [J] scratch
     ran: np.ndarray  # [S, N] bool: the machine has run a task of the stage; [S, 0] without remote penalty
     first_parent: np.ndarray  # [S + 1]
     parent: np.ndarray
     values: Values
+    given: np.ndarray = per("band", 0.0)  # what a job would have got by now had it always got an equal part
+    got: np.ndarray = per("job", 0.0)  # the same when the job arrived, and what it has launched since
+    denied: np.ndarray = per("job", False)  # it could not launch at the last match, as it held too much
+    most_used: np.ndarray = per("band", np.inf)  # jobs of a larger rank may not launch
+    ranks: np.ndarray = per("job", 0.0)  # scratch
 
 
 @inlined
@@ -186,46 +187,47 @@ class Matcher(NamedTuple):
     # [J] of jobs of the same rank that with the least goes first: in most schedulers by arrival
     turn: np.ndarray
     room: np.ndarray  # [B, R] what the jobs of a band share: what those of higher bands do not hold
-    held: np.ndarray  # [B, R] what its tasks hold, where a manager has several bands
-    active: np.ndarray  # [J] jobs that have arrived and not ended, by band and arrival, as in `run.jobs`
-    num_active: np.ndarray  # [B] how many there are
     queue: np.ndarray  # [J] the queue whose share a job may use; of Q, in most schedulers one for each job
     guarantee: np.ndarray  # [Q] jobs go by what their queue holds, relative to this; float64
     rank: np.ndarray  # [Q] queues go in this order, the least first; float64
-    used: np.ndarray  # [Q, R] what its tasks hold
     share: np.ndarray  # [Q, R] what they may hold before the leftover part
     left: np.ndarray  # [J] work that is left: task-seconds times the mean share of the cluster that they hold
-    total_left: np.ndarray  # [B] of all active jobs
     work: np.ndarray  # [S] that of a task
     # [S] leftovers go to a job's stage with the largest: alignment with an empty cluster, or the intra-job order
     size: np.ndarray
-    cursor: np.ndarray  # [S] scratch: the next machine that has room for a task of a stage
     ceiling: np.ndarray  # [blocks, R] the most that a machine of a block of a manager's may have free
-    dirty: np.ndarray  # [N] machines where something has ended since the last match, by manager
-    is_dirty: np.ndarray  # [N] bool
-    dirty_count: np.ndarray  # [K]
-    must: np.ndarray  # [S] tasks that the plan of an altruistic job says must be launched now
-    altruistic: np.ndarray  # [J] bool
-    # [J] when a job has waited for local tasks, ns; NEVER: it was not passed over since the last
-    wait_end: np.ndarray
-    passed: np.ndarray  # [S] the last round in which a stage was passed over
-    round: np.ndarray  # [1] of matching: one machine, or all with packing
     pack: Packing
     inter: int  # one of `actors.machines.matching`
     leftover: int
     packing: bool  # tasks of all jobs go by their values, and not by job
     prefers_local: bool  # of a stage tasks go first of which the part of the job's input is on the machine
     locality_wait: int  # how long a job waits for such tasks, ns
+    held: np.ndarray = per_pair("band", "resource")  # what tasks of a band hold, where a manager has several
+    # Jobs that have arrived and not ended, by band and arrival, as in `run.jobs`
+    active: np.ndarray = per("job")
+    num_active: np.ndarray = per("band")  # how many there are
+    used: np.ndarray = per_pair("queue", "resource")  # what tasks of a queue hold
+    total_left: np.ndarray = per("band", 0.0)  # work that is left of all active jobs
+    cursor: np.ndarray = per("stage")  # scratch: the next machine that has room for a task of a stage
+    dirty: np.ndarray = per("machine")  # machines where something has ended since the last match, by manager
+    is_dirty: np.ndarray = per("machine", False)
+    dirty_count: np.ndarray = per("manager")
+    must: np.ndarray = per("stage")  # tasks that the plan of an altruistic job says must be launched now
+    altruistic: np.ndarray = per("job", False)
+    # When a job has waited for local tasks, ns; NEVER: it was not passed over since the last
+    wait_end: np.ndarray = per("job", NEVER)
+    passed: np.ndarray = per("stage", NONE)  # the last round in which a stage was passed over
+    round: np.ndarray = per("run")  # of matching: one machine, or all with packing
 
 
 class Pending(NamedTuple):
     """Launches that a user's scheduler has decided on; S stages, T tasks. Empty where parts decide (`Manager`)."""
 
-    stage: np.ndarray  # [T]
-    node: np.ndarray  # [T]
-    first: np.ndarray  # [1] the first that has not been sent
-    end: np.ndarray  # [1] one behind the last; 0: there is none
-    taken: np.ndarray  # [S] scratch of who fills it; 0 otherwise
+    stage: np.ndarray = per("task")
+    node: np.ndarray = per("task")
+    first: np.ndarray = per("run")  # the first that has not been sent
+    end: np.ndarray = per("run")  # one behind the last; 0: there is none
+    taken: np.ndarray = per("stage")  # scratch of who fills it; 0 otherwise
 
 
 class Manager(NamedTuple):
@@ -235,24 +237,18 @@ class Manager(NamedTuple):
     profile: np.ndarray  # [J, R] demand of the mean task over capacity, the largest element 1; float64
     plan: Plan  # of altruistic jobs
     altruism: float  # probability that a job is altruistic at a match; 0: none is planned
-    turns: np.ndarray  # [J] draws of it
-    shares_differ: (
-        np.ndarray
-    )  # [B] whether the shares of a band are to be divided again, before its jobs are served
-    # [K] when the next planned task must start, or a wait ends, for which a match is pending, ns
-    alarm: np.ndarray
-    ended: np.ndarray  # [K] jobs, by manager
-    due: np.ndarray  # [K] bool: a match is due at this instant
-    launched: np.ndarray  # [1] tasks launched, or stopped, by the event under way
-    above: np.ndarray  # [R] scratch: what the bands hold that have been served at the match under way
     evictable: Evictable
     pending: Pending
-
-
-def make_pending(stages: int, tasks: int) -> Pending:
-    """Return launches of none, with room for those of so many tasks."""
-    rows = [np.zeros(size, np.int64) for size in (tasks, tasks, 1, 1, stages)]
-    return Pending(*rows)
+    turns: np.ndarray = per("job")  # draws of whether a job is altruistic
+    # Whether the shares of a band are to be divided again, before its jobs are served
+    shares_differ: np.ndarray = per("band")
+    # When the next planned task must start, or a wait ends, for which a match is pending, ns
+    alarm: np.ndarray = per("manager")
+    ended: np.ndarray = per("manager")  # jobs, by manager
+    due: np.ndarray = per("manager", False)  # its match is due at this instant
+    launched: np.ndarray = per("run")  # tasks launched, or stopped, by the event under way
+    # Scratch: what the bands hold that have been served at the match under way
+    above: np.ndarray = per("resource")
 
 
 ONLY = np.int64(0)

@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from actors.initial_arrays import per
 from actors.inputs import ENDED, LAUNCHED, READY, WAITING, is_pushed
 from actors.kernel.compiled import compiled, inlined
 from actors.kernel.queue import NONE
@@ -23,44 +24,21 @@ from actors.stages import end_wait
 class Runnable(NamedTuple):
     """The stages of which tasks may be launched, by job; lists are by band: the jobs of one priority of a manager."""
 
-    first: np.ndarray  # [J] NONE: none
-    next: np.ndarray  # [S]
     key: np.ndarray  # [S] they stand in this order, then by number; float64
-    fresh: np.ndarray  # [S] those that have got tasks since the last match, by band
-    is_fresh: np.ndarray  # [S] bool
-    num_fresh: np.ndarray  # [B]
-    jobs: np.ndarray  # [J] the jobs that have such stages, by band, in no order
-    place: np.ndarray  # [J] of a job among all
-    num_jobs: np.ndarray  # [B]
     first_job: np.ndarray  # [B + 1] where the jobs of a band begin in `jobs`
     first_stage: np.ndarray  # [B + 1] where its stages begin in `fresh`
-    # [S] the first `num_whole`: stages of which the last task has been launched by the event under way
-    whole: np.ndarray
-    num_whole: np.ndarray  # [1]
     pushes: Pushes
-
-
-def make_runnable(
-    key: np.ndarray, first_job: np.ndarray, first_stage: np.ndarray, pushes: Pushes
-) -> Runnable:
-    """Return empty lists; where jobs, and stages, of bands begin, [B + 1] each."""
-    stages, jobs, bands = key.size, int(first_job[-1]), first_job.size - 1
-    return Runnable(
-        np.full(jobs, NONE),
-        np.full(stages, NONE),
-        key,
-        np.zeros(stages, np.int64),
-        np.zeros(stages, np.bool_),
-        np.zeros(bands, np.int64),
-        np.zeros(jobs, np.int64),
-        np.zeros(jobs, np.int64),
-        np.zeros(bands, np.int64),
-        first_job,
-        first_stage,
-        np.zeros(stages, np.int64),
-        np.zeros(1, np.int64),
-        pushes,
-    )
+    first: np.ndarray = per("job", NONE)  # NONE: none
+    next: np.ndarray = per("stage", NONE)
+    fresh: np.ndarray = per("stage")  # those that have got tasks since the last match, by band
+    is_fresh: np.ndarray = per("stage", False)
+    num_fresh: np.ndarray = per("band")
+    jobs: np.ndarray = per("job")  # the jobs that have such stages, by band, in no order
+    place: np.ndarray = per("job")  # of a job among all
+    num_jobs: np.ndarray = per("band")
+    # The first `num_whole`: stages of which the last task has been launched by the event under way
+    whole: np.ndarray = per("stage")
+    num_whole: np.ndarray = per("run")
 
 
 @inlined

@@ -11,10 +11,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from actors.fabric.initial_arrays import longer, sizes_of
 from actors.fabric.max_min import Fair, add_flow, end_due, fill, make_fair, next_due, take_out
 from actors.fabric.port_pairs import active_pairs, grow_pairs, lacks_lists, make_pairs
 from actors.fabric.ports import Fabric, build_fabric
+from actors.initial_arrays import longer, sizes_of
 from actors.inputs import HasInputs, can_lose_outputs, sources_of
 from actors.kernel import messages
 from actors.kernel.compiled import compiled, entry, inlined

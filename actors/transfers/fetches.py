@@ -14,6 +14,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from actors.initial_arrays import at_start, list_per, per
 from actors.inputs import HasInputs, has_output, is_pipelined, sort_by_machine, sources_of, when_known_lost
 from actors.kernel import messages
 from actors.kernel.compiled import compiled, inlined
@@ -35,13 +36,15 @@ class Outputs(NamedTuple):
 
     # [S] tasks of parents over pipelined edges of which no fetch knows that they have ended
     awaited: np.ndarray
-    unclosed: np.ndarray  # [S] fetches that are open, or will be when the instant ends, at most
-    first: np.ndarray  # [S] the first of its open fetches, by their machines, then as they began; NONE: none
-    next: np.ndarray  # [T] of a leader: the next one
-    # [S] how many machines send from this instant on, in the second half of `Inputs.source`
-    places: np.ndarray
-    stages: np.ndarray  # [S] the first `num_stages`: those of which tasks have ended at this instant
-    num_stages: np.ndarray  # [1]
+    unclosed: np.ndarray = per("stage")  # fetches that are open, or will be when the instant ends, at most
+    # The first of its open fetches, by their machines, then as they began; NONE: none
+    first: np.ndarray = per("stage", NONE)
+    next: np.ndarray = per("task", NONE)  # of a leader: the next one
+    # How many machines send from this instant on, in the second half of `Inputs.source`
+    places: np.ndarray = per("stage")
+    # The first `num_stages`: those of which tasks have ended at this instant
+    stages: np.ndarray = list_per("stage")
+    num_stages: np.ndarray = per("run")
 
 
 def make_outputs(w: HasInputs) -> Outputs:
@@ -52,15 +55,7 @@ def make_outputs(w: HasInputs) -> Outputs:
     if stages > 0:
         parent = np.repeat(np.arange(stages), np.diff(inputs.first_child))
         np.add.at(awaited, inputs.child, tasks[parent] * inputs.at_launch)
-    return Outputs(
-        awaited=awaited,
-        unclosed=np.zeros(stages, np.int64),
-        first=np.full(stages, NONE),
-        next=np.full(w.inputs.ended.size, NONE),
-        places=np.zeros(stages, np.int64),
-        stages=np.zeros(stages, np.int64),
-        num_stages=np.zeros(1, np.int64),
-    )
+    return at_start(Outputs, {"stage": stages, "task": inputs.ended.size}, awaited=awaited)
 
 
 @inlined
@@ -163,15 +158,9 @@ def count_ends(w: HasInputs, o: Outputs, stage: int) -> int:
 class Breaks(NamedTuple):
     """Of T tasks; all are empty where no machine fails."""
 
-    leaders: np.ndarray  # [T] the first `num_leaders`: those of broken fetches
-    num_leaders: np.ndarray  # [1]
-    due: np.ndarray  # [T] of a leader: when its fetch is given up, ns; NONE: it is not broken
-
-
-def make_breaks(w: HasInputs) -> Breaks:
-    """Return the books before any machine has failed."""
-    tasks = w.inputs.outputs.ended.size
-    return Breaks(np.zeros(tasks, np.int64), np.zeros(1, np.int64), np.full(tasks, NONE))
+    leaders: np.ndarray = list_per("task")  # the first `num_leaders`: those of broken fetches
+    num_leaders: np.ndarray = per("run")
+    due: np.ndarray = per("task", NONE)  # of a leader: when its fetch is given up, ns; NONE: it is not broken
 
 
 @inlined
@@ -243,31 +232,23 @@ def next_break(b: Breaks) -> int:
 class Fetches(NamedTuple):
     """Fetches of T tasks on N machines."""
 
-    fresh: np.ndarray  # [T] the first `num_fresh`: leaders of fetches that have no flows yet
-    num_fresh: np.ndarray  # [1]
-    done: np.ndarray  # [T] the first `num_done`: leaders of fetches that have ended; a message is to be sent
-    num_done: np.ndarray  # [1]
-    newest: np.ndarray  # [N] the leader of the newest fetch of a machine
-    older: np.ndarray  # [T] the one before it, of the same instant
-    due: np.ndarray  # [1] when the next SHARE is due, ns
     outputs: Outputs
     breaks: Breaks
+    fresh: np.ndarray = list_per("task")  # the first `num_fresh`: leaders of fetches that have no flows yet
+    num_fresh: np.ndarray = per("run")
+    # The first `num_done`: leaders of fetches that have ended, to be told
+    done: np.ndarray = list_per("task")
+    num_done: np.ndarray = per("run")
+    newest: np.ndarray = per("machine", NONE)  # the leader of the newest fetch of a machine
+    older: np.ndarray = per("task", NONE)  # the one before it, of the same instant
+    due: np.ndarray = per("run", NEVER)  # when the next SHARE is due, ns
 
 
 def make_fetches(w: HasInputs) -> Fetches:
     """Return the books before any task has asked."""
-    tasks = w.inputs.node.size
-    return Fetches(
-        fresh=np.zeros(tasks, np.int64),
-        num_fresh=np.zeros(1, np.int64),
-        done=np.zeros(tasks, np.int64),
-        num_done=np.zeros(1, np.int64),
-        newest=np.full(w.nodes.size, NONE),
-        older=np.full(tasks, NONE),
-        due=np.full(1, NEVER),
-        outputs=make_outputs(w),
-        breaks=make_breaks(w),
-    )
+    sizes = {"task": w.inputs.node.size, "machine": w.nodes.size}
+    breaks = at_start(Breaks, {"task": w.inputs.outputs.ended.size})
+    return at_start(Fetches, sizes, outputs=make_outputs(w), breaks=breaks)
 
 
 @inlined

@@ -9,10 +9,10 @@ import numpy as np
 
 from actors.environment import Dynamics
 from actors.fabric.fabric_world import CoflowWorld, Ended, prices_of
-from actors.fabric.initial_arrays import at_start, longer, sizes_of
 from actors.fabric.messages import DECIDE
 from actors.fabric.sampling import sampling_of
 from actors.fabric.waves import make_waves
+from actors.initial_arrays import at_start, longer, sizes_of
 from actors.inputs import HasInputs
 from actors.kernel.cost import Cost
 from actors.kernel.counters import N_STARTED
@@ -304,25 +304,9 @@ def make_shuffles(w: HasInputs, n: CoflowWorld, parameters: dict[str, Any]) -> S
         sampling=sampling_of(parameters)._replace(thin_limit=0),
         lacks=np.zeros(3, np.int64),
         stages=np.zeros(stages, np.int64),
-        **{
-            name: np.zeros(1, np.int64)
-            for name in (
-                "num_stages",
-                "ended",
-                "next_stage",
-                "next_edge",
-                "num_sinks",
-                "registered",
-                "num_parents",
-                "next_parent",
-                "next_child",
-                "next_layer",
-            )
-        },
         newest=np.full(stages, NONE),
         sinks=np.zeros(nodes, np.int64),
         leaders=np.zeros(nodes, np.int64),
         at=np.zeros(n.fabric.speed.size, np.int64),
-        took_ns=np.zeros(1),
     )
     return books._replace(span=np.zeros((0, 6), np.int64))

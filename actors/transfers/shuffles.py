@@ -17,13 +17,13 @@ import numpy as np
 
 from actors.fabric.coordinator import Agenda, remove_ended
 from actors.fabric.fabric_world import CoflowWorld
-from actors.fabric.initial_arrays import clear, list_per, longer, parts_of, per, sizes_of
 from actors.fabric.messages import PACE, SET_EXTRA, SET_LINE, SET_RATE, SHRINK, VERDICT, send_register
 from actors.fabric.order import Order
 from actors.fabric.port_sets import bit_of
 from actors.fabric.ports import pilot_group
 from actors.fabric.sampling import Sampling, count_pilots
 from actors.fabric.waves import are_together
+from actors.initial_arrays import clear, list_per, longer, parts_of, per, sizes_of
 from actors.inputs import HasInputs, can_lose_outputs, is_pipelined, sort_by_machine, sources_of
 from actors.kernel import messages
 from actors.kernel.compiled import compiled, inlined
@@ -138,21 +138,21 @@ class Shuffles(NamedTuple):
     lacks: np.ndarray  # [3] flows, lines and words for which no run is free; zeros: none is wanted
     # [S] the first `num_stages`: those with fresh fetches; from `next_stage` on they are not registered
     stages: np.ndarray
-    num_stages: np.ndarray  # [1]
-    next_stage: np.ndarray  # [1]
-    next_edge: np.ndarray  # [1] of that stage, among the edges to it
-    num_parents: np.ndarray  # [1] stages of which tasks have ended at this instant, `Outputs.stages`
-    next_parent: np.ndarray  # [1] the first of them whose flows are not registered
-    next_child: np.ndarray  # [1] of that stage, among the edges from it
-    next_layer: np.ndarray  # [1] of that child: its fetches that come as this one on their machines
     newest: np.ndarray  # [S] the last of the fresh fetches of a stage; `Fetches.older` is the one before
     sinks: np.ndarray  # [N] the first `num_sinks`: machines to which the tasks of that stage fetch, in order
     leaders: np.ndarray  # [N] of their fetches
-    num_sinks: np.ndarray  # [1]
     at: np.ndarray  # [ports] scratch
-    registered: np.ndarray  # [1] coflows so far
-    ended: np.ndarray  # [1] coflows that have ended
-    took_ns: np.ndarray  # [1] what these took in all, from when their flows were known; float64
+    num_stages: np.ndarray = per("run")
+    next_stage: np.ndarray = per("run")
+    next_edge: np.ndarray = per("run")  # of that stage, among the edges to it
+    num_parents: np.ndarray = per("run")  # stages of which tasks have ended at this instant, `Outputs.stages`
+    next_parent: np.ndarray = per("run")  # the first of them whose flows are not registered
+    next_child: np.ndarray = per("run")  # of that stage, among the edges from it
+    next_layer: np.ndarray = per("run")  # of that child: its fetches that come as this one on their machines
+    num_sinks: np.ndarray = per("run")
+    registered: np.ndarray = per("run")  # coflows so far
+    ended: np.ndarray = per("run")  # coflows that have ended
+    took_ns: np.ndarray = per("run", 0.0)  # what these took in all, from when their flows were known
     leader: np.ndarray = per("flow")  # of the fetch of a flow
     unended: np.ndarray = per("coflow")  # flows that agents have not ended
     in_use: np.ndarray = per("coflow", False)

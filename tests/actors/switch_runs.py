@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 from actors.fabric import equal_rates as equal
 from actors.fabric import greedy, madd
 from actors.fabric import max_min as fair_rates
-from actors.fabric.initial_arrays import at_start
 from actors.fabric.order import Order, list_lines, set_order
 from actors.fabric.ports import Fabric, build_fabric, merge_parallel, next_end
+from actors.initial_arrays import at_start
 from actors.kernel.queue import NEVER, NONE
 from actors.schedulers.coflows import pfp
 from workloads.coflows import CoflowArrays, make_coflow_workload

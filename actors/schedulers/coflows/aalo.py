@@ -56,7 +56,6 @@ from actors.fabric.greedy import (
     receive_end,
     send_greedy_rates,
 )
-from actors.fabric.initial_arrays import at_start
 from actors.fabric.messages import DECIDE, FLOW_DONE, REGISTER, UPDATE
 from actors.fabric.priority_queues import (
     QUEUE_PARAMETERS,
@@ -75,6 +74,7 @@ from actors.fabric.waves import (
     sent_together,
     sum_waves,
 )
+from actors.initial_arrays import at_start
 from actors.kernel.compiled import compiled
 from actors.kernel.queue import NEVER
 from actors.schedulers.coflows.build import coflow_scheduler, coordinator_loops

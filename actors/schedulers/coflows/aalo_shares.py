@@ -39,12 +39,12 @@ from actors.fabric.equal_rates import (
     serve_by_keys,
 )
 from actors.fabric.fabric_world import CoflowWorld
-from actors.fabric.initial_arrays import at_start, per
 from actors.fabric.messages import DECIDE, FLOW_DONE, REGISTER, SEND_REST
 from actors.fabric.order import Order
 from actors.fabric.ports import Fabric
 from actors.fabric.priority_queues import LIMIT_PARAMETERS, Queues, dequeue, order_key
 from actors.fabric.waves import enqueue_together, queue_together
+from actors.initial_arrays import at_start, per
 from actors.kernel.compiled import compiled, inlined
 from actors.schedulers.coflows.aalo import demote, next_crossing
 from actors.schedulers.coflows.build import coflow_scheduler, coordinator_loops

@@ -64,8 +64,8 @@ from actors.fabric.greedy import (
     serve_coflows,
     settle_all,
 )
-from actors.fabric.initial_arrays import at_start, per
 from actors.fabric.messages import DECIDE, FLOW_DONE, REGISTER, SEND_REST
+from actors.initial_arrays import at_start, per
 from actors.kernel.compiled import compiled, inlined
 from actors.kernel.queue import NEVER, NONE
 from actors.scheduler import Parameter

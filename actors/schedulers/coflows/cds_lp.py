@@ -53,9 +53,9 @@ from actors.fabric.counters import N_REFILLS
 from actors.fabric.fabric_world import NS, CoflowWorld
 from actors.fabric.flow_rates import FlowRates, end_rate, list_changes, send_listed, settle
 from actors.fabric.greedy import end_greedy
-from actors.fabric.initial_arrays import at_start, per
 from actors.fabric.messages import DECIDE, FLOW_DONE, REGISTER, SEND_REST
 from actors.fabric.ports import flows_of, take_bytes
+from actors.initial_arrays import at_start, per
 from actors.kernel.compiled import compiled, direct, entry, inlined
 from actors.kernel.cost import known_cost, previous_cost
 from actors.kernel.queue import NEVER

@@ -21,10 +21,10 @@ from typing import NamedTuple
 from actors.fabric.agent import note_end, note_start
 from actors.fabric.coordinator import Agenda, register, request_decision, wake_coordinator
 from actors.fabric.fabric_world import CoflowWorld, build_world
-from actors.fabric.initial_arrays import at_start
 from actors.fabric.max_min import Fair, add_coflow, end_due, fill, make_fair, next_due
 from actors.fabric.messages import DECIDE, REGISTER
 from actors.fabric.ports import flows_of, takes_bandwidth
+from actors.initial_arrays import at_start
 from actors.kernel.compiled import compiled
 from actors.kernel.queue import NEVER
 from actors.schedulers.coflows.build import coflow_scheduler, coordinator_loops

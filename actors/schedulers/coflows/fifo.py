@@ -38,10 +38,10 @@ import numpy as np
 from actors.fabric.coordinator import register, request_decision
 from actors.fabric.fabric_world import CoflowWorld
 from actors.fabric.greedy import UNCHANGED, apply_update
-from actors.fabric.initial_arrays import at_start, per
 from actors.fabric.order import sort_groups
 from actors.fabric.port_sets import count_bits
 from actors.fabric.ports import Fabric, flows_of, lines_of, words_on
+from actors.initial_arrays import at_start, per
 from actors.kernel.compiled import compiled, inlined
 from actors.kernel.queue import NONE
 from actors.schedulers.coflows.build import coflow_scheduler

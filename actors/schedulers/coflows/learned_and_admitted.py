@@ -6,8 +6,8 @@ import numpy as np
 
 from actors.fabric.admission import ADMITTED, LATE, UNDECIDED, Admission
 from actors.fabric.fabric_world import CoflowWorld
-from actors.fabric.initial_arrays import parts_of
 from actors.fabric.priority_queues import Queues
+from actors.initial_arrays import parts_of
 from actors.kernel.queue import NEVER, is_here
 from actors.setting import Setting
 

@@ -46,7 +46,6 @@ from actors.fabric.greedy import (
     serve_coflows,
     settle_all,
 )
-from actors.fabric.initial_arrays import at_start, list_per, per
 from actors.fabric.madd import (
     Madd,
     begins_decision,
@@ -60,6 +59,7 @@ from actors.fabric.madd import (
 from actors.fabric.messages import DECIDE, FLOW_CUT, FLOW_DONE, LINE_DONE, REGISTER, SEND_REST, UPDATE
 from actors.fabric.order import Order, set_order, sort_groups
 from actors.fabric.waves import are_together
+from actors.initial_arrays import at_start, list_per, per
 from actors.kernel.compiled import compiled, inlined
 from actors.kernel.queue import NONE
 from actors.scheduler import Parameter

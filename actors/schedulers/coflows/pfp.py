@@ -22,7 +22,6 @@ import numpy as np
 from actors.fabric.agent import note_end, note_start
 from actors.fabric.coordinator import Agenda, wake_coordinator
 from actors.fabric.fabric_world import CoflowWorld
-from actors.fabric.initial_arrays import at_start, per
 from actors.fabric.messages import DECIDE, REGISTER
 from actors.fabric.port_pairs import Pairs, insert, pair_between, pairs_of, remove_first, set_amount
 from actors.fabric.ports import (
@@ -35,6 +34,7 @@ from actors.fabric.ports import (
     run_at_full_speed,
     takes_bandwidth,
 )
+from actors.initial_arrays import at_start, per
 from actors.kernel.compiled import compiled, inlined
 from actors.kernel.heap import Heap, drop, make_heap, push
 from actors.kernel.queue import NEVER, NONE

@@ -66,7 +66,6 @@ from actors.fabric.greedy import (
     settle_coflow,
     stop_updated_flow,
 )
-from actors.fabric.initial_arrays import at_start, list_per, per
 from actors.fabric.messages import DECIDE, FLOW_DONE, REGISTER, UPDATE
 from actors.fabric.port_sets import bit_of, bits_before, count_bits
 from actors.fabric.ports import (
@@ -97,6 +96,7 @@ from actors.fabric.priority_queues import (
 )
 from actors.fabric.sampling import fill_pilots, sampling_of
 from actors.fabric.waves import flows_together, learn_together, length_together
+from actors.initial_arrays import at_start, list_per, per
 from actors.kernel.compiled import compiled, inlined
 from actors.kernel.queue import NEVER, NONE
 from actors.kernel.random import PROBES, below, random_bits

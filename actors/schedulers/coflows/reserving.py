@@ -39,7 +39,6 @@ from actors.fabric.agent import TOGETHER, Shrinking
 from actors.fabric.coordinator import Agenda, effective_time, register, remove_ended, request_decision
 from actors.fabric.fabric_world import NS, CoflowWorld, build_world
 from actors.fabric.greedy import Matching, make_matching
-from actors.fabric.initial_arrays import at_start, per
 from actors.fabric.madd import (
     Madd,
     add_rates,
@@ -58,6 +57,7 @@ from actors.fabric.madd import (
 from actors.fabric.messages import DECIDE, FLOW_DONE, LINE_DONE, REGISTER, SEND_REST
 from actors.fabric.order import Order, set_order, sort_groups
 from actors.fabric.ports import Fabric, lines_of
+from actors.initial_arrays import at_start, per
 from actors.kernel.arrays import fill
 from actors.kernel.compiled import compiled, inlined
 from actors.schedulers.coflows.build import coflow_scheduler, coordinator_loops

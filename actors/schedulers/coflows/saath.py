@@ -53,12 +53,12 @@ from actors.fabric.equal_rates import (
     update_ahead,
 )
 from actors.fabric.fabric_world import CoflowWorld
-from actors.fabric.initial_arrays import at_start, count_of, per, rings_of_lines
 from actors.fabric.messages import DECIDE, FLOW_DONE, REGISTER, SEND_REST
 from actors.fabric.order import Order, link, unlink
 from actors.fabric.ports import Fabric, Lines, bytes_sent, lines_of
 from actors.fabric.priority_queues import LIMIT_PARAMETERS, Queues, dequeue
 from actors.fabric.waves import are_together, enqueue_together, flows_together, queue_together
+from actors.initial_arrays import at_start, count_of, per, rings_of_lines
 from actors.kernel.compiled import compiled, inlined
 from actors.kernel.queue import NEVER
 from actors.scheduler import Parameter

@@ -27,9 +27,9 @@ import numpy as np
 
 from actors.fabric.fabric_world import CoflowWorld
 from actors.fabric.greedy import flow_order
-from actors.fabric.initial_arrays import at_start, list_per, per
 from actors.fabric.ports import Fabric, Lines, lines_of
 from actors.fabric.waves import Waves, end_of_shuffle
+from actors.initial_arrays import at_start, list_per, per
 from actors.kernel.arrays import fill, largest
 from actors.kernel.compiled import compiled, inlined
 from actors.kernel.queue import NONE

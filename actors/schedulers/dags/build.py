@@ -8,16 +8,16 @@ import numpy as np
 
 from actors.causes import Remedy
 from actors.conditions import NS, read_only
+from actors.initial_arrays import at_start
 from actors.kernel.heap import make_heap
-from actors.kernel.queue import NEVER, NONE
 from actors.machines.carbyne_plan import Batches, Plan, SharePacking
 from actors.machines.dag_world import DagWorld, build_dag_world
 from actors.machines.demands import SEES, needs_and_capacity
 from actors.machines.evictable import make_evictable
-from actors.machines.matching import BLOCK, LEAST_LEFT, QUEUES, Manager, Matcher, Packing, make_pending
+from actors.machines.matching import BLOCK, LEAST_LEFT, QUEUES, Manager, Matcher, Packing, Pending
 from actors.machines.pushing import make_pushes
 from actors.machines.resource_manager import advance
-from actors.machines.runnable import make_runnable
+from actors.machines.runnable import Runnable
 from actors.machines.worlds import DAG_WORLDS
 from actors.scheduler import NO_NETWORK, Parameter, Scheduler
 from actors.schedulers.dags.parts import Inter, Parts, Queues
@@ -87,7 +87,7 @@ def build(setting: Setting, parts: Parts, heartbeat_s: float, managers: int) -> 
     """
     workload = setting.workload
     assert isinstance(workload, DagWorkload)
-    arrays, jobs = workload.arrays(), workload.num_jobs
+    arrays = workload.arrays()
     demand, capacity = needs_and_capacity(setting)
     world = build_dag_world(setting, demand, capacity, heartbeat_s, managers)
     of_job = world.work.home - capacity.shape[0]
@@ -95,21 +95,30 @@ def build(setting: Setting, parts: Parts, heartbeat_s: float, managers: int) -> 
     served = order_of_priorities(setting, parts.inter.by == QUEUES)
     part, wait = demand / total[world.stages.job], round(setting.switch.locality_wait_s * NS)
     matcher = make_matcher(world, of_job, served, part, arrays, parts, wait)
-    return world, Manager(
-        matcher,
+    sizes = sizes_of(world, matcher.num_active.size)
+    return world, at_start(
+        Manager,
+        sizes,
+        matcher=matcher,
         profile=read_only(demand_profile(world, total)),
-        plan=make_plans(arrays, matcher, demand, part, parts),
+        plan=make_plans(world, arrays, matcher, demand, part, parts),
         altruism=parts.altruism.probability,
-        turns=np.zeros(jobs, np.int64),
-        shares_differ=np.zeros_like(matcher.num_active),
-        alarm=np.zeros(managers, np.int64),
-        ended=np.zeros(managers, np.int64),
-        due=np.zeros(managers, np.bool_),
-        launched=np.zeros(1, np.int64),
-        above=np.zeros(capacity.shape[1], np.int64),
         evictable=make_evictable(world, setting, matcher.ceiling, parts.inter.by == QUEUES),
-        pending=make_pending(0, 0),
+        pending=at_start(Pending, {"task": 0, "stage": 0}),
     )
+
+
+def sizes_of(world: DagWorld, bands: int) -> dict[str, int]:
+    """Return how many there are of what the arrays of managers are declared for."""
+    machines, resources = world.machines.capacity.shape
+    return {
+        "job": world.work.size,
+        "stage": world.stages.job.size,
+        "machine": machines,
+        "resource": resources,
+        "manager": world.first_node.size - 1,
+        "band": bands,
+    }
 
 
 def order_of_priorities(setting: Setting, inside_queues: bool) -> tuple[np.ndarray, np.ndarray]:
@@ -144,7 +153,6 @@ def make_matcher(
         part: [S, R] of the resources of its manager, that a task needs.
         locality_wait: ns.
     """
-    (jobs,), (nodes, resources), stages = manager.shape, world.machines.capacity.shape, part.shape[0]
     managers, inter = world.first_node.size - 1, parts.inter
     per_manager = int(served[0].max()) + 1
     bands = managers * per_manager
@@ -153,37 +161,32 @@ def make_matcher(
     rank = np.zeros(guarantee.size) if inter.order is None else inter.order
     work = on_grid(world.tasks.estimate * part.mean(axis=1), world.stages.unfinished)
     left = np.add.reduceat(work * world.stages.unfinished, world.first_stage[:-1])
-    return Matcher(
-        run=make_runnable(
-            read_only(parts.intra), *beginnings(band, world.first_stage, bands), make_pushes(world)
+    first_job, first_stage = beginnings(band, world.first_stage, bands)
+    sizes = sizes_of(world, bands) | {"queue": guarantee.size}
+    return at_start(
+        Matcher,
+        sizes,
+        run=at_start(
+            Runnable,
+            sizes,
+            key=read_only(parts.intra),
+            first_job=first_job,
+            first_stage=first_stage,
+            pushes=make_pushes(world),
         ),
         band=read_only(band),
         bands=per_manager,
         turn=read_only(served[1]),
         room=np.repeat(world.machines.total, per_manager, axis=0),
-        held=np.zeros((bands, resources), np.int64),
-        active=np.zeros(jobs, np.int64),
-        num_active=np.zeros(bands, np.int64),
         queue=read_only(queue),
         guarantee=read_only(guarantee),
         rank=left.copy() if inter.by == LEAST_LEFT else rank,
-        used=np.zeros((guarantee.size, resources), np.int64),
         share=share,
         left=left,
-        total_left=np.zeros(bands),
         work=read_only(work),
         size=read_only(-parts.intra if parts.leftovers_in_order else part.sum(axis=1)),
-        cursor=np.zeros(stages, np.int64),
         ceiling=ceilings(world.machines.capacity, world.manager),
-        dirty=np.zeros(nodes, np.int64),
-        is_dirty=np.zeros(nodes, np.bool_),
-        dirty_count=np.zeros(managers, np.int64),
-        must=np.zeros(stages, np.int64),
-        altruistic=np.zeros(jobs, np.bool_),
-        pack=make_packing(arrays, part.max(axis=1), nodes, bands, parts),
-        wait_end=np.full(jobs, NEVER),
-        passed=np.full(stages, NONE),
-        round=np.zeros(1, np.int64),
+        pack=make_packing(world, arrays, part.max(axis=1), bands, parts),
         inter=inter.by,
         leftover=parts.leftover,
         packing=parts.packing,
@@ -237,75 +240,49 @@ def ceilings(capacity: np.ndarray, manager: np.ndarray) -> np.ndarray:
     return found
 
 
-def make_packing(arrays: Any, part: np.ndarray, nodes: int, bands: int, parts: Parts) -> Packing:
+def make_packing(world: DagWorld, arrays: Any, part: np.ndarray, bands: int, parts: Parts) -> Packing:
     """Return what values of tasks are made of; `part` [S]: of the machines, that a task takes."""
-    jobs, stages = arrays.submit_ns.size, part.size
-    return Packing(
-        priority=read_only(np.ones(stages) if parts.priority is None else parts.priority),
+    machines = world.nodes.size if parts.values.remote_penalty > 0 else 0
+    return at_start(
+        Packing,
+        sizes_of(world, bands),
+        priority=read_only(np.ones(part.size) if parts.priority is None else parts.priority),
         score=np.zeros((bands, 2)),
         part=read_only(part),
-        given=np.zeros(bands),
-        got=np.zeros(jobs),
-        denied=np.zeros(jobs, np.bool_),
-        most_used=np.full(bands, np.inf),
-        ranks=np.zeros(jobs),
-        ran=np.zeros((stages, nodes if parts.values.remote_penalty > 0 else 0), np.bool_),
+        ran=np.zeros((part.size, machines), np.bool_),
         first_parent=arrays.first_parent,
         parent=arrays.parent,
         values=parts.values,
     )
 
 
-def make_plans(arrays: Any, m: Matcher, demand: np.ndarray, part: np.ndarray, parts: Parts) -> Plan:
+def make_plans(
+    world: DagWorld, arrays: Any, m: Matcher, demand: np.ndarray, part: np.ndarray, parts: Parts
+) -> Plan:
     """Return plans of nothing, and their scratch space."""
-    stages, jobs = m.must.size, arrays.submit_ns.size
-    most, resources = int(np.diff(arrays.first_stage).max()), demand.shape[1]
+    most = int(np.diff(arrays.first_stage).max())
     # Each batch ends a stage or fills a resource: there are at most as many as tasks and stages of a job.
     batches = int(np.diff(arrays.first_task).max()) + most + 1
-    rows = int(arrays.first_task[-1]) if parts.altruism.probability > 0.0 else 0
-
-    def integers(size: int) -> np.ndarray:
-        return np.zeros(size, np.int64)
-
-    return Plan(
-        of_job=Batches(*(integers(rows) for _ in range(3))),
+    sizes = sizes_of(world, m.num_active.size) | {"stage of a job": most}
+    return at_start(
+        Plan,
+        sizes,
+        of_job=at_start(Batches, {"batch": arrays.first_task[-1] if parts.altruism.probability > 0.0 else 0}),
         first=arrays.first_task,
-        batches=integers(jobs),
         must=m.must,
-        due=integers(jobs),
-        planned=np.zeros(jobs, np.bool_),
-        promise=np.full(jobs, NEVER),
         largest=read_only(np.maximum.reduceat(demand, arrays.first_stage[:-1])),
-        low=np.zeros((jobs, resources), np.int64),
-        high=np.zeros((jobs, resources), np.int64),
         keeps=parts.altruism.keeps_promises,
         with_events=parts.altruism.plans_with_events,
-        packing=SharePacking(
+        packing=at_start(
+            SharePacking,
+            sizes,
             first_parent=arrays.first_parent,
             parent=arrays.parent,
             key=m.run.key,
             backward_key=m.run.key if parts.backward is None else read_only(parts.backward),
             in_order=parts.backward is not None,
             part=read_only(part),
-            running=integers(stages),
-            last=integers(stages),
-            made=Batches(*(integers(batches) for _ in range(3))),
-            num_made=integers(1),
-            left=integers(most),
-            open=integers(most),
-            placed=integers(most),
-            able=integers(most),
-            num_able=integers(1),
-            value=np.zeros(most),
-            free_part=np.zeros(resources),
-            fitting=integers(1),
-            whole=integers(resources),
-            room=integers(resources),
-            free=integers(resources),
+            made=at_start(Batches, {"batch": batches}),
             ends=make_heap(batches),
-            held=integers(1),
-            less=integers(resources),
-            more=integers(resources),
-            change=np.zeros(1),
         ),
     )

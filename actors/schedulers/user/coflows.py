@@ -29,8 +29,8 @@ from actors.fabric.coordinator import AT_EVENTS, Agenda
 from actors.fabric.fabric_world import build_world
 from actors.fabric.flow_rates import FlowRates
 from actors.fabric.greedy import make_matching
-from actors.fabric.initial_arrays import at_start
 from actors.fabric.worlds import COFLOW_WORLDS
+from actors.initial_arrays import at_start
 from actors.kernel.compiled import direct
 from actors.kernel.counters import N_FINISHED
 from actors.kernel.queue import NEVER

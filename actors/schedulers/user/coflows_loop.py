@@ -27,10 +27,10 @@ from actors.fabric.counters import N_REFILLS
 from actors.fabric.fabric_world import CoflowWorld
 from actors.fabric.flow_rates import FlowRates, end_rate, list_changes, send_listed
 from actors.fabric.greedy import Matching, end_greedy, fill_ports, send_greedy_rates, serve_in_order
-from actors.fabric.initial_arrays import list_per, per
 from actors.fabric.messages import DECIDE, FLOW_DONE, REGISTER
 from actors.fabric.ports import flows_of
 from actors.fabric.waves import sent_together, sum_waves
+from actors.initial_arrays import list_per, per
 from actors.kernel.compiled import compiled, entry
 from actors.kernel.queue import NONE, lacks_room
 from actors.schedulers.coflows.build import coordinator_loops

@@ -24,12 +24,13 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from actors.conditions import NS, read_only
+from actors.initial_arrays import at_start
 from actors.kernel.compiled import direct
 from actors.kernel.counters import N_ARRIVED
 from actors.kernel.queue import NONE
 from actors.machines import matching
 from actors.machines.dag_world import N_LAUNCHES
-from actors.machines.matching import Manager, make_pending
+from actors.machines.matching import Manager, Pending
 from actors.machines.messages import FREE
 from actors.machines.resource_manager import advance
 from actors.machines.worlds import DAG_WORLDS
@@ -192,7 +193,8 @@ def build_own(setting: Setting) -> tuple[Any, Manager]:
     parts = Parts(Inter(matching.FIXED), intra=by_level(setting))
     of_one_band = replace(setting, priorities=False)  # what priorities mean is the class's to say
     world, manager = build(of_one_band, parts, setting.parameters[HEARTBEAT.name], managers=1)
-    pending = make_pending(world.stages.job.size, world.tasks.duration.size)
+    sizes = {"stage": world.stages.job.size, "task": world.tasks.duration.size}
+    pending = at_start(Pending, sizes)
     return world, manager._replace(pending=pending)
 
 

@@ -21,9 +21,9 @@ from switch_runs import (
 )
 
 from actors.fabric.equal_rates import has_sent_more, make_equal, progress, update_ahead
-from actors.fabric.initial_arrays import at_start
 from actors.fabric.order import Order, set_order
 from actors.fabric.ports import Fabric, build_fabric, bytes_sent, merge_parallel
+from actors.initial_arrays import at_start
 from actors.schedulers.coflows.philae import separate_pilot
 
 TRIGGERS = [BACKFILLED, SERVED, COFLOW]

@@ -7,8 +7,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from switch_runs import switch, switches
 
-from actors.fabric.initial_arrays import at_start
 from actors.fabric.ports import Fabric, finish_flow
+from actors.initial_arrays import at_start
 from actors.kernel.queue import NEVER
 from actors.schedulers.coflows.saath import Contention, add_coflow, change_kind, leave_port
 

@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 from switch_runs import ccts, greedily, ports_of, switch, switches
 
 from actors.fabric.greedy import end_flow, fill_ports, make_matching, move_group
-from actors.fabric.initial_arrays import at_start
 from actors.fabric.ports import Fabric, bytes_sent
 from actors.fabric.waves import make_waves
+from actors.initial_arrays import at_start
 from actors.kernel.queue import NEVER, NONE
 from actors.schedulers.coflows.sincronia import BssiScratch, bssi
 

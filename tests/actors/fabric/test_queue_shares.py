@@ -20,8 +20,8 @@ from switch_runs import (
 )
 
 from actors.fabric import equal_rates as equal
-from actors.fabric.initial_arrays import at_start
 from actors.fabric.ports import Fabric
+from actors.initial_arrays import at_start
 from actors.schedulers.coflows.aalo_shares import Shares, share_equally
 
 WEIGHTS = [4.0, 1.0, 0.5]

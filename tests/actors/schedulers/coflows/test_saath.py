@@ -10,9 +10,9 @@ from emulations import run_setting
 
 from actors.fabric import equal_rates
 from actors.fabric.equal_rates import reported_sent
-from actors.fabric.initial_arrays import at_start
 from actors.fabric.order import Order, set_order
 from actors.fabric.ports import Fabric, build_fabric, merge_parallel
+from actors.initial_arrays import at_start
 from actors.kernel.queue import NEVER
 from actors.setting import Setting
 from workloads.coflows import CoflowWorkload

@@ -30,7 +30,9 @@ class Declared(NamedTuple):
         return np.full(sizes[self.what] * self.times, self.value)
 
     def longer(self, array: Any, was: Sizes, now: Sizes) -> Any:
-        """Return the array with as many elements as there are `now`."""
+        """Return the array with as many elements as there are `now`; what does not grow is not among these."""
+        if self.what not in now:
+            return array
         added = (now[self.what] - was[self.what]) * self.times
         if self.what != "group":
             return np.concatenate([array, self._more(array, added)])
@@ -44,6 +46,25 @@ class Declared(NamedTuple):
         """Set the elements of some rows to what they were at time 0."""
         if self.what in rows and self.times == 1 and not self.lasts:
             array[rows[self.what]] = self.value
+
+
+class DeclaredTable(NamedTuple):
+    """An array of two dimensions that `at_start` makes, and that does not grow."""
+
+    rows: str
+    columns: str
+    value: Any
+
+    def make(self, sizes: Sizes) -> Any:
+        """Return the array at time 0."""
+        return np.full((sizes[self.rows], sizes[self.columns]), self.value)
+
+    def longer(self, array: Any, was: Sizes, now: Sizes) -> Any:
+        """Return the array."""
+        return array
+
+    def clear(self, array: Any, rows: dict[str, np.ndarray]) -> None:
+        """Leave the array."""
 
 
 class DeclaredHeap(NamedTuple):
@@ -110,6 +131,11 @@ def per(what: str, value: Any = 0, times: int = 1, lasts: bool = False) -> Any:
     return Declared(what, value, times, lasts)
 
 
+def per_pair(rows: str, columns: str, value: Any = 0) -> Any:
+    """Declare an array with an element for each of `rows` and each of `columns`."""
+    return DeclaredTable(rows, columns, value)
+
+
 def list_per(what: str) -> Any:
     """Declare room for a list of as many as there are of `what`, which `clear` leaves."""
     return Declared(what, 0, 1, lasts=True)
@@ -154,9 +180,13 @@ def sizes_of(fabric: Any) -> Sizes:
     }
 
 
-def at_start(kind: Callable[..., T], fabric: Any, **given: Any) -> T:
-    """Return a named tuple of this kind at time 0: the arrays that its fields declare, and the fields in `given`."""
-    sizes = sizes_of(fabric)
+def at_start(kind: Callable[..., T], of: Any, **given: Any) -> T:
+    """Return a named tuple of this kind at time 0: the arrays that its fields declare, and the fields in `given`.
+
+    Args:
+        of: the sizes, or the `ports.Fabric` that has them.
+    """
+    sizes = {"run": 1, **of} if isinstance(of, dict) else sizes_of(of)
     fields = {name: parameter.default for name, parameter in signature(kind).parameters.items()}
     arrays = {
         name: declared.make(sizes)

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from switch_runs import switch
 
-from actors.fabric.initial_arrays import at_start, per
+from actors.initial_arrays import at_start, per
 
 
 class Declaring(NamedTuple):
