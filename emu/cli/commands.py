@@ -248,13 +248,8 @@ def _run(plan: Plan, out: Path, options: Namespace, together: bool) -> int:
     else:
         found = run_in(plan, together, out, partial(progress_bar, unit=plan.work[1]), say)
     if not isinstance(found, Comparison):
-        summary = found.summary
-        text = (
-            disk.to_json(placed(summary, out))
-            if options.json
-            else f"{_text_of(summary, options)}results in {out}"
-        )
-        put(text)
+        as_json = disk.to_json(placed(found.summary, out)) if options.json else ""
+        put(as_json or f"{_text_of(found.summary, options)}results in {out}")
         return 0
     warn(found.notes[len(plan.notes) :])
     summaries = found.summaries
