@@ -6,8 +6,11 @@ from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
+import pyarrow as pa
 
 from emu.explaining.event_record import NONE, BoolArray, IntArray, Record
+from emu.explaining.explanation import NS
+from workloads.arrow import optional_column
 
 NEVER = np.iinfo(np.int64).max
 
@@ -95,6 +98,16 @@ class Held(NamedTuple):
     def at(self, at_ns: int) -> IntArray:
         """Return the rows of those that held a node at a time."""
         return np.flatnonzero((self.begin_ns <= at_ns) & (self.end_ns > at_ns))
+
+
+def held_by_tasks(table: pa.Table, job: IntArray) -> Held:
+    """Return what tasks held from their start to their end, by the table of tasks; ``job``: of each, by its row."""
+    node, start_ns, finish_ns = (
+        whole(optional_column(table, name), scale)
+        for name, scale in (("node", 1.0), ("start_s", NS), ("finish_s", NS))
+    )
+    finish_ns = np.where(finish_ns == NONE, NEVER, finish_ns)
+    return Held(job, np.arange(job.size), node, start_ns, finish_ns).rows(start_ns != NONE)
 
 
 class ByNode:

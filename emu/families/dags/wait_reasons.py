@@ -11,12 +11,12 @@ from actors.resources import UNIT
 from emu.explaining.event_record import NONE, BoolArray, IntArray, Record
 from emu.explaining.explained_run import plan_of
 from emu.explaining.explanation import NS, Link, Wait, counted
-from emu.explaining.spans import Held, covered_ns, free_during, outages, until_ns, whole
+from emu.explaining.spans import Held, covered_ns, free_during, held_by_tasks, outages, until_ns
 from emu.families.dags.fetches import sent_of
 from emu.results.metrics import Float64Array
 from emu.results.result import Result
 from emu.results.text_tables import number, percent
-from workloads.arrow import column, optional_column
+from workloads.arrow import column
 from workloads.requests import priorities
 
 if TYPE_CHECKING:
@@ -122,7 +122,7 @@ def _case(
         first, end = home, home + 1
     stage_of = np.repeat(np.arange(needs.shape[0]), np.diff(arrays.stage_first_task))
     job_of = np.repeat(np.arange(arrays.submit_ns.size), np.diff(arrays.first_task))
-    all_held = _held_by_tasks(result, job_of) if is_by_stage(plan) else _held_by_launches(record)
+    all_held = held_by_tasks(result.tasks, job_of) if is_by_stage(plan) else _held_by_launches(record)
     all_down = outages(record, "NODE_DOWN", "NODE_UP", record.sender, capacity.shape[0])
     held, down = (  # of its machines, which are numbered from 0
         some.rows((some.node >= first) & (some.node < end)) for some in (all_held, all_down)
@@ -152,15 +152,6 @@ def _held_by_launches(record: Record) -> Held:
     begin_ns = np.where(left_ns == NONE, record.time_ns[launched], left_ns)
     end_ns = until_ns(record, launched, np.flatnonzero(reported), record.task)
     return Held(record.job[launched], record.task[launched], record.receiver[launched], begin_ns, end_ns)
-
-
-def _held_by_tasks(result: Result, job_of: IntArray) -> Held:
-    """Return what tasks held from their start to their end, of a run whose tasks nodes take from queues."""
-    node, start_ns, finish_ns = (
-        whole(optional_column(result.tasks, name), scale)
-        for name, scale in (("node", 1.0), ("start_s", NS), ("finish_s", NS))
-    )
-    return Held(job_of, np.arange(job_of.size), node, start_ns, finish_ns).rows(finish_ns != NONE)
 
 
 def _holders(case: Case, resource: int) -> list[dict[str, Any]]:

@@ -8,11 +8,10 @@ from actors.resources import amounts, demands_of
 from actors.setting import Setting
 from clusters.capacity import capacities
 from emu.explaining.event_record import NONE, BoolArray, IntArray, Record
-from emu.explaining.explanation import NS
-from emu.explaining.spans import NEVER, ByNode, Free, Held, free_during, whole
+from emu.explaining.spans import ByNode, Free, Held, free_during, held_by_tasks
 from emu.families.jobs.task_waits import latest_key
 from emu.results.result import Result
-from workloads.arrow import column, optional_column
+from workloads.arrow import column
 
 SLOTS = "slots"
 MANY = np.int64(1) << 53
@@ -23,13 +22,7 @@ def tasks_of(result: Result, record: Record) -> Held:
     """Return the tasks of a result that started, and from the events those that were lost with a node, or evicted."""
     assert result.tasks is not None
     job = np.repeat(np.arange(result.jobs.num_rows), column(result.jobs, "num_tasks"))
-    node, start_ns, finish_ns = (
-        whole(optional_column(result.tasks, name), scale)
-        for name, scale in (("node", 1.0), ("start_s", NS), ("finish_s", NS))
-    )
-    finish_ns = np.where(finish_ns == NONE, NEVER, finish_ns)
-    rows = np.flatnonzero(start_ns != NONE)
-    return Held(job, np.arange(job.size), node, start_ns, finish_ns).rows(rows).beside(lost_runs(record))
+    return held_by_tasks(result.tasks, job).beside(lost_runs(record))
 
 
 def runs_of(record: Record) -> Held:
