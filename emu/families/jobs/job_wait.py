@@ -109,50 +109,20 @@ class JobWait:
         return self.scheduler is not None and self.scheduler.draws
 
     @cached_property
-    def setting(self) -> Setting | None:
-        """The setting of the run; None where its inputs have changed."""
-        plan = plan_of(self.result)
-        return None if plan is None else plan.setting(0)
-
-    @cached_property
     def tasks(self) -> Held:
         """The tasks of all jobs that started."""
         return tasks_of(self.result, self.record)
 
     @cached_property
-    def room(self) -> Room | None:
-        """What nodes had room for, also without resources, of slots; None where the inputs have changed."""
-        if self.setting is None:
-            return None
-        nodes = self.setting.cluster.num_nodes
-        down = outages(self.record, "FAIL", "REPAIR", self.record.receiver, nodes)
-        has_account = self.setting.scheduler.waits in ("gangs", "queue")
-        return Room(self.setting, self.tasks, down, self.is_at_scheduler and has_account)
+    def inputs(self) -> Inputs | None:
+        """What the inputs of the run tell; None where they have changed."""
+        plan = plan_of(self.result)
+        return None if plan is None else Inputs(self, plan.setting(0))
 
-    @cached_property
-    def resources(self) -> Resources | None:
-        """What is known of resources; None where tasks take slots, or the inputs of the run have changed."""
-        return Resources(self) if self.setting is not None and self.setting.resources else None
-
-    @cached_property
-    def usable(self) -> BoolArray | None:
-        """Which nodes the job may use; None where the inputs have changed."""
-        setting = self.setting
-        if setting is None:
-            return None
-        scheduler, cluster, workload = setting.scheduler, setting.cluster, setting.workload
-        nodes = np.ones(cluster.num_nodes, bool)
-        constrained = bool(scheduler.constrained and workload.job_constraints.num_rows)
-        if constrained or setting.resources:
-            needs = needs_of(workload, cluster, setting.resources) if setting.resources else None
-            matching = match(workload, cluster, needs, constrained)
-            if (of_job := int(matching.set_of_job[self.job])) != NONE:
-                nodes[:] = False
-                nodes[nodes_of(matching, of_job, -1 if self.events.is_kind("RELAX").any() else 0)] = True
-        is_long = str(self.result.jobs["job_class"][self.job].as_py()) == "long"
-        if is_long and scheduler.why_ignored("long_partition") is None:
-            nodes[: self.first_long] = False
-        return nodes
+    @property
+    def resources(self) -> Inputs | None:
+        """The same where tasks hold resources; None also where they take slots."""
+        return self.inputs if self.inputs is not None and self.inputs.setting.resources else None
 
     @property
     def holds_resources(self) -> bool:
@@ -162,20 +132,13 @@ class JobWait:
     @cached_property
     def priority(self) -> IntArray:
         """The priorities of jobs by which nodes serve their queues, shape (J,); all 0 where they do not count."""
-        jobs, setting = self.result.jobs, self.setting
-        counts = setting is not None and setting.priorities
+        jobs, counts = self.result.jobs, self.inputs is not None and self.inputs.setting.priorities
         return priorities(jobs) if counts else np.zeros(jobs.num_rows, np.int64)
 
     @cached_property
     def ids(self) -> IntArray:
         """The ids of jobs by their rows."""
         return column(self.result.jobs, "job_id")
-
-    @cached_property
-    def first_long(self) -> int:
-        """The first node that long jobs may use."""
-        setting = self.setting
-        return 0 if setting is None else setting.cluster.partition(setting.long_partition)
 
     @cached_property
     def entering(self) -> int:
@@ -215,43 +178,63 @@ class JobWait:
             return []
         return list(dict.fromkeys(self.tasks.job[self.rows_ahead].tolist()))[:MOST_JOBS]
 
+
+class Inputs:
+    """What the inputs of a run tell of a wait: what the job may use and needs, and what was free of it.
+
+    Attributes
+    ----------
+    case : JobWait
+    setting : Setting
+    room : Room
+        What nodes have, and what was held of it; where tasks hold no resources, slots.
+    needs : ndarray of int64, shape (R,)
+        Of the job, in whole billionths.
+    first_long : int
+        The first node that long jobs may use.
+    """
+
+    def __init__(self, case: JobWait, setting: Setting):
+        self.case, self.setting, task, record = case, setting, case.link.task, case.record
+        down = outages(record, "FAIL", "REPAIR", record.receiver, setting.cluster.num_nodes)
+        has_account = setting.scheduler.waits in ("gangs", "queue")
+        self.room = Room(setting, case.tasks, down, case.is_at_scheduler and has_account)
+        self.names = self.room.names
+        self.needs = self.room.of_job[case.job] if task == NONE else self.room.needs[task]
+        self.first_long = setting.cluster.partition(setting.long_partition)
+
+    @cached_property
+    def usable(self) -> BoolArray:
+        """Which nodes the job may use, shape (N,)."""
+        case, setting = self.case, self.setting
+        scheduler, cluster, workload = setting.scheduler, setting.cluster, setting.workload
+        nodes = np.ones(cluster.num_nodes, bool)
+        constrained = bool(scheduler.constrained and workload.job_constraints.num_rows)
+        if constrained or setting.resources:
+            needs = needs_of(workload, cluster, setting.resources) if setting.resources else None
+            matching = match(workload, cluster, needs, constrained)
+            if (of_job := int(matching.set_of_job[case.job])) != NONE:
+                nodes[:] = False
+                nodes[nodes_of(matching, of_job, -1 if case.events.is_kind("RELAX").any() else 0)] = True
+        is_long = str(case.result.jobs["job_class"][case.job].as_py()) == "long"
+        if is_long and scheduler.why_ignored("long_partition") is None:
+            nodes[: self.first_long] = False
+        return nodes
+
     def free_slots(self, at_ns: int) -> Free:
         """Return the slots of nodes that the job may use which no task takes for a while, from a time on."""
-        room, setting = self.room, self.setting
-        assert room is not None
-        assert setting is not None
-        assert self.usable is not None
-        network = setting.network
+        room, network = self.room, self.setting.network
         # The longest that a slot waits for a task on its way.
         longest_s = max(network.delay_s, network.cross_rack_delay_s or 0.0) + network.spread_s
         nodes = np.flatnonzero(self.usable)
         free = free_during(room.capacity, room.all, room.demand, nodes, at_ns, NEVER)
-        return free.that_fits(np.array([UNIT]), round(4 * NS * longest_s) + 1)
+        return free.that_fits(self.needs, round(4 * NS * longest_s) + 1)
 
     def held_mean(self) -> tuple[Float64Array, Float64Array]:
         """Return what nodes that the job may use have, and what was held of it in the mean of the wait, shape (R,)."""
-        room = self.room
-        assert room is not None
-        assert self.usable is not None
-        lasted = np.where(self.usable[room.all.node], room.all.within(self.begin_ns, self.end_ns), 0)
-        return room.capacity[self.usable].sum(axis=0) / UNIT, lasted @ (room.demand / UNIT) / self.length_ns
-
-
-class Resources:
-    """What a job that waits needs, and what was free of it; amounts in whole billionths.
-
-    Attributes
-    ----------
-    needs : ndarray of int64, shape (R,)
-    is_by_job : bool
-        Needs and demands are the most that a task of the job needs, as the scheduler counts them.
-    """
-
-    def __init__(self, case: JobWait):
-        assert case.room is not None
-        self.case, self.room, self.names, task = case, case.room, case.room.names, case.link.task
-        self.needs = self.room.of_job[case.job] if task == NONE else self.room.needs[task]
-        self.is_by_job = self.room.is_by_job
+        room, case = self.room, self.case
+        lasted = np.where(self.usable[room.all.node], room.all.within(case.begin_ns, case.end_ns), 0)
+        return room.capacity[self.usable].sum(axis=0) / UNIT, lasted @ (room.demand / UNIT) / case.length_ns
 
     @cached_property
     def here(self) -> IntArray:
@@ -278,7 +261,7 @@ class Resources:
     @cached_property
     def free_share(self) -> Float64Array:
         """The share of each resource of the usable nodes that was free, the mean over the wait, shape (R,)."""
-        total, held = self.case.held_mean()
+        total, held = self.held_mean()
         return np.asarray(1.0 - held / np.where(total > 0, total, 1.0)).clip(0.0, 1.0)
 
     @cached_property
@@ -290,9 +273,8 @@ class Resources:
 
     def tasks_with_room(self, at_ns: int) -> IntArray:
         """Return for how many such tasks each of the nodes had room at a time, shape (N,); 0 if it is not usable."""
-        assert self.case.usable is not None
         there = self.room.all.rows(self.room.all.at(at_ns))
-        up = self.case.usable.copy()
+        up = self.usable.copy()
         up[there.node[there.job == NONE]] = False
         return np.where(up, times_that_fit(self.room.at(at_ns), self.needs).min(axis=1), 0)
 
@@ -311,7 +293,7 @@ def facts_of(case: JobWait) -> dict[str, Any]:
     Of resources: the scarcest ``resource``, what it ``needs`` of it, ``lacking``, the share of the wait in which its
     node had too little free, how many nodes ``had_room``, and ``free_share``, what was free of it on all usable nodes.
     """
-    e, submit_ns, facts, usable = case.events, case.chain.submit_ns, dict[str, Any](), case.usable
+    e, submit_ns, facts, inputs = case.events, case.chain.submit_ns, dict[str, Any](), case.inputs
     if case.is_at_node:
         is_known = case.entering != NONE
         facts |= {
@@ -320,23 +302,24 @@ def facts_of(case: JobWait) -> dict[str, Any]:
             "expected_s": None if case.expected_ns is None else case.expected_ns / NS,
         }
     facts["chosen_s"], facts["ended_s"] = ((at - submit_ns) / NS for at in (case.chosen_ns, case.end_ns))
-    if usable is None or case.room is None:
+    if inputs is None:
         return facts
+    usable = inputs.usable
     facts["usable_nodes"] = int(usable.sum())
-    if (resources := case.resources) is not None:
-        scarce = resources.scarce
-        at_node = {"lacking": float(resources.lacking[scarce])} if case.is_at_node else {}
+    if inputs.setting.resources:
+        scarce = inputs.scarce
+        at_node = {"lacking": float(inputs.lacking[scarce])} if case.is_at_node else {}
         return facts | {
-            "resource": resources.names[scarce],
-            "needs": float(resources.needs[scarce] / UNIT),
+            "resource": inputs.names[scarce],
+            "needs": float(inputs.needs[scarce] / UNIT),
             **at_node,
-            "had_room": int((resources.tasks_with_room(case.chosen_ns) > 0).sum()),
-            "free_share": float(resources.free_share[scarce]),
+            "had_room": int((inputs.tasks_with_room(case.chosen_ns) > 0).sum()),
+            "free_share": float(inputs.free_share[scarce]),
         }
     if case.holds_resources:
         return facts
-    free, ((total,), (held,)) = case.free_slots(case.chosen_ns), case.held_mean()
-    there = case.room.all.rows(case.room.all.at(case.chosen_ns))
+    free, ((total,), (held,)) = inputs.free_slots(case.chosen_ns), inputs.held_mean()
+    there = inputs.room.all.rows(inputs.room.all.at(case.chosen_ns))
     first = np.lexsort((free.node, free.begin_ns))[:1]
     return facts | {
         "usable_slots": int(total),
@@ -397,8 +380,8 @@ def held_anywhere(case: JobWait) -> list[dict[str, Any]]:
     """Return a row for each job that held slots that the waiting job may use, the largest holder first."""
     tasks, jobs = case.tasks, case.result.jobs
     ran = tasks.within(case.begin_ns, case.end_ns)
-    if case.usable is not None:
-        ran = np.where(case.usable[tasks.node], ran, 0)
+    if case.inputs is not None:
+        ran = np.where(case.inputs.usable[tasks.node], ran, 0)
     sums, counts = (np.bincount(tasks.job, weights, jobs.num_rows) for weights in (ran / NS, ran > 0))
     rows = np.flatnonzero(counts)
     classes, apart = jobs["job_class"], has_classes(jobs)

@@ -20,7 +20,7 @@ from clusters.feasibility import gangs_of
 from emu.explaining.event_record import NONE, BoolArray, IntArray
 from emu.explaining.explained_run import of_config, parameters_of
 from emu.explaining.explanation import NS, Link, Wait, counted
-from emu.families.jobs.job_wait import SAME_JOB, JobWait, Resources, facts_of, held_anywhere, held_here
+from emu.families.jobs.job_wait import SAME_JOB, Inputs, JobWait, facts_of, held_anywhere, held_here
 from emu.families.jobs.task_waits import BOUND
 from emu.results.result import Result
 from emu.results.text_tables import number, percent
@@ -58,8 +58,8 @@ def wait_of(case: JobWait, link: Link) -> Wait:
 def _ahead(case: JobWait, rows: Sequence[dict[str, Any]]) -> Iterator[str]:
     """Yield sentences about the tasks that ran on the node during a wait."""
     waited_s, slots = case.length_ns / NS, 1
-    if case.setting is not None and not case.holds_resources:
-        slots = int(case.setting.cluster.slots()[case.link.actor])
+    if case.inputs is not None and not case.holds_resources:
+        slots = int(case.inputs.setting.cluster.slots()[case.link.actor])
     classes = ("long", "short") if rows and "class" in rows[0] else ("",)
     sums = {name: math.fsum(row["s"] for row in rows if row.get("class", "") == name) for name in classes}
     parts = [f"{number(s)} s of {name} jobs" if name else f"{number(s)} s" for name, s in sums.items() if s]
@@ -105,7 +105,7 @@ def _preferred(case: JobWait, job_ids: set[int]) -> str:
     notes = notes[np.isin(case.ids[e.job[notes]], list(job_ids))]
     if notes.size == 0:
         return ""
-    if case.setting is not None and case.setting.resources and case.setting.passing:
+    if case.resources is not None and case.resources.setting.passing:
         return "they fitted where the entries in front of them did not, or were preferred by the scheduler's order"
     by_crv = int(np.count_nonzero(e.is_kind("REORDER")[notes]))
     if by_crv:
@@ -239,17 +239,17 @@ def _drawn(case: JobWait, row: int, queued: str) -> Iterator[str]:
     """Yield sentences about a node that was drawn at random."""
     from actors.schedulers.jobs.eagle import LAST_ROUND
 
-    e, node = case.events, case.link.actor
+    e, node, inputs = case.events, case.link.actor, case.inputs
     of_round = e.value("round", row) if e.kind[row] == "PROBE" else 0
     before = zip(case.chain.links[: case.first], case.chain.ends, strict=False)
     refused = [end for link, end in before if link.kind == "REJECTED" and link.cause == "network"]
     if of_round == 0 and not refused:
-        of = "" if case.usable is None else f" of the {int(case.usable.sum()):,} that the job may use"
+        of = "" if inputs is None else f" of the {int(inputs.usable.sum()):,} that the job may use"
         yield f"Its scheduler drew node {node} at random{of}, and knew nothing of its queue: {queued}."
         return
     which = "nodes"
-    if node < case.first_long:
-        which = f"the {case.first_long:,} nodes of the short partition, which run no long task and refuse no probe"
+    if inputs is not None and node < inputs.first_long:
+        which = f"the {inputs.first_long:,} nodes of the short partition, which run no long task and refuse no probe"
     elif case.scheduler is not None and "always" in case.scheduler.global_view:
         which = "the nodes that had no long work then"
     elif of_round == int(LAST_ROUND):
@@ -311,27 +311,29 @@ def _at_scheduler(case: JobWait) -> Iterator[str]:
     how = "" if case.scheduler is None else case.scheduler.waits
     if how == "reports":
         yield from _without_room(case)
-    if case.setting is not None and how == "gangs":
-        yield from _in_turn(case)
-    if case.setting is not None and how == "queue":
-        yield from _in_queue(case, case.setting.parameters["order"] != "arrival")
+    if case.inputs is not None and how == "gangs":
+        yield from _in_turn(case.inputs)
+    if case.inputs is not None and how == "queue":
+        yield from _in_queue(case.inputs)
 
 
 def _without_room(case: JobWait) -> Iterator[str]:
     """Yield sentences about a wait at a scheduler that knows nodes by their reports."""
+    given = {} if case.inputs is None else case.inputs.setting.parameters
     turn = ""
-    if case.setting is not None and case.setting.parameters["backlog_order"] != "arrival":
+    if given.get("backlog_order", "arrival") != "arrival":
         turn = ", or tasks of other tenants or of earlier jobs had their turn before it"
     yield f"By the reports that it had, its scheduler saw no node with room in its queue{turn}."
-    if case.setting is None:
+    if case.inputs is None:
         return
-    schedulers = case.setting.parameters["schedulers"]
+    schedulers = given["schedulers"]
     there = np.arange(case.ids.size) % schedulers == case.job % schedulers
     higher = np.flatnonzero(_waiting(case) & there & (case.priority > case.priority[case.job]))
     if higher.size:
         first = int(case.ids[higher[0]])
         yield f"{counted(higher.size, 'job')} of higher priority waited there too (the first: job {first})."
-    yield from _ceiling(case, f", an equal part at each of {schedulers} schedulers" if schedulers > 1 else "")
+    how = f", an equal part at each of {schedulers} schedulers" if schedulers > 1 else ""
+    yield from _ceiling(case.inputs, how)
 
 
 def _jobs_of(case: JobWait, tasks: BoolArray) -> BoolArray:
@@ -346,17 +348,17 @@ def _waiting(case: JobWait) -> BoolArray:
     return _jobs_of(case, case.tasks.begin_ns > case.begin_ns) & has_come
 
 
-def _ceiling(case: JobWait, how: str = "") -> Iterator[str]:
+def _ceiling(inputs: Inputs, how: str = "") -> Iterator[str]:
     """Yield a sentence about the ceiling of the job's tenant, if it has one."""
-    assert case.setting is not None
-    tenant = case.result.jobs["tenant"].to_pylist()
-    ceilings = given_to(case.setting.parameters["ceilings"], tenant, "ceilings")
-    if tenant[case.job] in ceilings:
-        yield f"Its tenant may hold {ceilings[tenant[case.job]]:.4g} of the cluster at most{how}."
+    tenant, job = inputs.case.result.jobs["tenant"].to_pylist(), inputs.case.job
+    ceilings = given_to(inputs.setting.parameters["ceilings"], tenant, "ceilings")
+    if tenant[job] in ceilings:
+        yield f"Its tenant may hold {ceilings[tenant[job]]:.4g} of the cluster at most{how}."
 
 
-def _in_queue(case: JobWait, by_tenant: bool) -> Iterator[str]:
+def _in_queue(inputs: Inputs) -> Iterator[str]:
     """Yield sentences about jobs before a job in its queue whose tasks waited too, and about its tenant's ceiling."""
+    case, by_tenant = inputs.case, inputs.setting.parameters["order"] != "arrival"
     jobs, job = case.result.jobs, case.job
     before = case.priority >= case.priority[job]
     before[job:] &= case.priority[job:] > case.priority[job]
@@ -377,21 +379,16 @@ def _in_queue(case: JobWait, by_tenant: bool) -> Iterator[str]:
     if count := int(np.count_nonzero(above)):
         yield f"{counted(count, 'job')} of higher priority came later and started before it."
     if by_tenant:
-        yield from _ceiling(case)
+        yield from _ceiling(inputs)
 
 
-def _gangs(case: JobWait) -> IntArray:
-    """Return [J] on how many nodes each gang starts, as `gangs_of`."""
-    assert case.setting is not None
-    return gangs_of(case.setting.workload, case.setting.parameters["gangs"])
-
-
-def _in_turn(case: JobWait) -> Iterator[str]:
+def _in_turn(inputs: Inputs) -> Iterator[str]:
     """Yield sentences about a wait at a scheduler of gangs: what the job needed, and which jobs had their turn."""
-    assert case.setting is not None
+    case, setting = inputs.case, inputs.setting
     jobs, job, tasks = case.result.jobs, case.job, case.tasks
-    if _gangs(case)[job] != NO_GANG:
-        yield _start_at_once(case)
+    nodes = int(gangs_of(setting.workload, setting.parameters["gangs"])[job])
+    if nodes != NO_GANG:
+        yield _start_at_once(inputs, nodes)
     # One that was evicted has started before: jobs before and behind it are those that start after this wait began.
     is_first = case.evicted_for == NONE
     submit_s, start_s = column(jobs, "submit_s"), column(jobs, "start_s")
@@ -409,31 +406,31 @@ def _in_turn(case: JobWait) -> Iterator[str]:
     why = f", {'as it has' if count == 1 else f'{above:,} of them with'} a higher priority" if above else ""
     when = "before it" if is_first else "in that time"
     yield f"{counted(count, 'job') if count else 'No job'} that came later started {when}{why}."
-    if case.setting.parameters.get("order", "arrival") != "arrival":
+    if setting.parameters.get("order", "arrival") != "arrival":
         yield "The turn is that of the tenant with the smallest share over its weight, or guarantee."
-        yield from _ceiling(case)
+        yield from _ceiling(inputs)
 
 
-def _start_at_once(case: JobWait) -> str:
+def _start_at_once(inputs: Inputs, nodes: int) -> str:
     """Return a sentence about the room for a gang; after an eviction that is on its way to another job."""
-    assert case.setting is not None
+    case = inputs.case
     tasks = int(column(case.result.jobs, "num_tasks")[case.job])
     if case.evicted_for != NONE:
         return f"Its {counted(tasks, 'task')} start at once."
-    if case.resources is not None:
-        return _room_for_gang(case.resources, tasks, int(_gangs(case)[case.job]))
-    idle = max(case.setting.cluster.total_slots - case.tasks.at(case.begin_ns).size, 0)
+    if inputs.setting.resources:
+        return _room_for_gang(inputs, tasks, nodes)
+    idle = max(inputs.setting.cluster.total_slots - case.tasks.at(case.begin_ns).size, 0)
     there = f"{counted(idle, 'slot')} {'was' if idle == 1 else 'were'} idle"
     return f"Its {counted(tasks, 'task')} start at once; {there} when it began to wait."
 
 
-def _needs_text(r: Resources, amounts: IntArray) -> str:
+def _needs_text(r: Inputs, amounts: IntArray) -> str:
     """Return amounts of the resources that a job needs as text."""
     parts = zip(r.names, amounts, r.needs, strict=True)
     return ", ".join(f"{name} {number(float(v / UNIT))}" for name, v, n in parts if n) or "nothing"
 
 
-def _asked(r: Resources, free: IntArray, lacking: Iterable[int]) -> str:
+def _asked(r: Inputs, free: IntArray, lacking: Iterable[int]) -> str:
     """Return of each resource that lacks how much is asked, and how much is free."""
     return " and ".join(
         f"{r.names[i]}: {number(float(r.needs[i] / UNIT))} asked, {number(max(float(free[i] / UNIT), 0.0))} free"
@@ -441,7 +438,7 @@ def _asked(r: Resources, free: IntArray, lacking: Iterable[int]) -> str:
     )
 
 
-def _room_at_node(r: Resources) -> Iterator[str]:
+def _room_at_node(r: Inputs) -> Iterator[str]:
     """Yield why a job had no room, or no turn, at its node."""
     yield from _lack_at_node(r)
     yield from _turn(r)
@@ -449,7 +446,7 @@ def _room_at_node(r: Resources) -> Iterator[str]:
     yield from _held_by_lower(r)
 
 
-def _lack_at_node(r: Resources) -> Iterator[str]:
+def _lack_at_node(r: Inputs) -> Iterator[str]:
     """Yield what a job that waited at a node needs, and for how long less was free there."""
     without = float(r.free.lasted @ r.lacks.any(axis=1)) / r.case.length_ns
     order = np.argsort(-r.lacking, kind="stable").tolist()
@@ -459,7 +456,7 @@ def _lack_at_node(r: Resources) -> Iterator[str]:
     yield text + (f": too little was free of {', '.join(lacked)}." if lacked else ".")
 
 
-def _turn(r: Resources) -> Iterator[str]:
+def _turn(r: Inputs) -> Iterator[str]:
     """Yield what was free when no other task started before it any more."""
     case = r.case
     starts = case.tasks.begin_ns[r.here]
@@ -475,14 +472,12 @@ def _turn(r: Resources) -> Iterator[str]:
         )
 
 
-def _blocked_by_front(r: Resources) -> Iterator[str]:
+def _blocked_by_front(r: Inputs) -> Iterator[str]:
     """Yield for how long the node had room for the job, and the entry in front of it needed more than was free.
 
     The entry in front is the first to start of the tasks that waited there then.
     """
     case, tasks, free = r.case, r.case.tasks, r.free
-    assert case.result.tasks is not None
-    assert case.setting is not None
     if "enqueued_s" not in case.result.tasks.column_names:
         return
     enqueued_ns = optional_column(case.result.tasks, "enqueued_s")[tasks.task] * NS
@@ -500,20 +495,20 @@ def _blocked_by_front(r: Resources) -> Iterator[str]:
         return
     most = max(blocked, key=lambda row: blocked[row])
     whose = f"{'' if len(blocked) == 1 else 'above all '}a task of job {case.ids[tasks.job[most]]}"
-    bound = f"resources.passing={number(case.setting.passing)}"
-    passes = case.setting.passing > 0
-    rule = f"{bound} bounds what may pass it" if passes else f"nothing passes such an entry ({bound})"
+    bound = f"resources.passing={number(r.setting.passing)}"
+    rule = (
+        f"{bound} bounds what may pass it" if r.setting.passing else f"nothing passes such an entry ({bound})"
+    )
     yield (
         f"For {number(total / NS)} s the node had room for it, and of what waited there the entry that went first "
         f"needed more than was free ({whose}, {_needs_text(r, r.room.demand[most])}): {rule}."
     )
 
 
-def _held_by_lower(r: Resources) -> Iterator[str]:
+def _held_by_lower(r: Inputs) -> Iterator[str]:
     """Yield for how long a job would have had room at its node without tasks of lower priority, if none is evicted."""
     case = r.case
-    assert case.setting is not None
-    if case.setting.preemption is not None or not case.setting.scheduler.preempts:
+    if r.setting.preemption is not None or not r.setting.scheduler.preempts:
         return
     is_lower = case.priority[case.tasks.job[r.here]] < case.priority[case.job]
     free = r.room.during(case.link.actor, case.begin_ns, case.end_ns, r.here, is_lower)
@@ -526,11 +521,11 @@ def _held_by_lower(r: Resources) -> Iterator[str]:
         )
 
 
-def _lack_among_nodes(r: Resources) -> Iterator[str]:
+def _lack_among_nodes(r: Inputs) -> Iterator[str]:
     """Yield what a job that waited at its scheduler needs, and lacked on all nodes when it began to wait."""
     yield f"It needs {_needs_text(r, r.needs)}."
     case = r.case
-    free = r.room.at(case.begin_ns)[case.usable]
+    free = r.room.at(case.begin_ns)[r.usable]
     needed = np.flatnonzero(r.needs > 0)
     if not needed.size or not len(free):
         return
@@ -541,10 +536,10 @@ def _lack_among_nodes(r: Resources) -> Iterator[str]:
         yield "When it began to wait, there was enough of each resource on some node, and of all of them on none."
 
 
-def _elsewhere(r: Resources, facts: Mapping[str, Any]) -> str:
+def _elsewhere(r: Inputs, facts: Mapping[str, Any]) -> str:
     """Return a sentence about the room on other nodes when the node was chosen, and while the job waited."""
     case, usable = r.case, facts["usable_nodes"]
-    so = "; its scheduler counts for each task the most that one of its job needs" if r.is_by_job else ""
+    so = "; its scheduler counts for each task the most that one of its job needs" if r.room.is_by_job else ""
     free = f"while it waited, {percent(facts['free_share'])} of their {facts['resource']} was free on the mean{so}."
     if case.evicted_for != NONE and case.is_at_scheduler:  # what was free then was on its way to another job
         return f"It may use {counted(usable, 'node')}; {free}"
@@ -553,20 +548,20 @@ def _elsewhere(r: Resources, facts: Mapping[str, Any]) -> str:
     what = f"{had} of the {counted(usable, 'node')} that it may use had room for it"
     if usable == 1:
         what = f"the one node that it may use had {'' if facts['had_room'] else 'no '}room for it"
-    return f"{when}, {what}, apart from what waited in their queues; {free}{_other_fit(case, facts)}"
+    return f"{when}, {what}, apart from what waited in their queues; {free}{_other_fit(r, facts)}"
 
 
-def _other_fit(case: JobWait, facts: Mapping[str, Any]) -> str:
+def _other_fit(r: Inputs, facts: Mapping[str, Any]) -> str:
     """Return a sentence that names the parameter that chooses nodes by room; empty where it would not help."""
-    assert case.setting is not None
-    goes_by_work = case.is_at_node and case.setting.parameters.get("fit") == "least-work"
+    case = r.case
+    goes_by_work = case.is_at_node and r.setting.parameters.get("fit") == "least-work"
     placed = case.entering != NONE and str(case.events.kind[case.entering]) in BOUND
     if not (facts["had_room"] and goes_by_work and placed):
         return ""
     return " It was placed by least work left: fit=best or fit=worst chooses among nodes that have room."
 
 
-def _room_for_gang(r: Resources, tasks: int, nodes: int) -> str:
+def _room_for_gang(r: Inputs, tasks: int, nodes: int) -> str:
     """Return a sentence about the room for a gang, on `nodes` nodes or, if 0, any, when it began to wait."""
     there = np.minimum(r.tasks_with_room(r.case.begin_ns), tasks)
     all_of_it, when = f"Its {counted(tasks, 'task')} start at once", "when it began to wait,"
