@@ -183,18 +183,30 @@ def fetch_of(result: Result, link: Link, arrival_ns: int) -> Wait:
     flows = fetches.flows(np.flatnonzero((fetches.begin_ns < end_ns) & (fetches.end_ns > begin_ns)))
     # Of a fetch that began before all parents had ended, what they sent before that may have come before it, too.
     is_late = flows.begin_ns >= begin_ns
-    is_known = bool((is_late & (flows.fetch == own)).any())
-    counts = (flows.fetch != own) | is_late | (not is_known)
+    mine = flows.fetch == own
+    is_known = bool((is_late & mine).any())
+    counts = ~mine | is_late | (not is_known)
     port = _busiest(fetches, Flows(*(of[counts] for of in flows)), own, (begin_ns, end_ns))
     holders = _holders(plan, fetches, port, own, (begin_ns, end_ns))
     others = [(row["job"], row["stage"]) for row in holders if row["whose"] != OWN]
-    facts = _facts(fetches, flows, port, own) | {
+    is_own = port.fetch == own
+    wave = (fetches.stage == fetches.stage[own]) & (fetches.begin_ns == fetches.begin_ns[own])
+    facts = {
+        "node": int(fetches.node[own]),
+        "tasks": int(fetches.tasks[own]),
+        "machines": int(np.unique(flows.source[mine]).size),
+        "bytes": float(flows.size_bytes[mine].sum()),
+        "port": port.name,
+        "port_bytes": float(port.whole_bytes[is_own].sum()),
+        "others_bytes": float(port.whole_bytes[~is_own].sum()),
+        "fetches": int((~is_own).sum()),
+        "other_machines": int(wave.sum()) - 1,
         "early_s": (begin_ns - int(fetches.begin_ns[own])) / NS,
         "stages": len(set(others)),
         "jobs": len({job for job, _ in others}),
         "bytes_per_s": per_s,
         "busy_share": float(port.bytes.sum() / per_s / link.s),
-        "own_share": float(port.bytes[port.fetch == own].sum() / per_s / link.s) if is_known else 0.0,
+        "own_share": float(port.bytes[is_own].sum() / per_s / link.s) if is_known else 0.0,
         "is_known": is_known,
         "is_pushed": bool(sent_of(result.tasks)[link.task] >= 0),
     }
@@ -214,23 +226,6 @@ def most_users(wait: Wait) -> Iterator[str]:
         yield f"Meanwhile the port was used most for {', '.join(first)}{more}."
 
 
-def _facts(fetches: Fetches, flows: Flows, port: Port, own: int) -> dict[str, Any]:
-    """Return the numbers of a fetch, of its port, and of the others that used this port."""
-    mine, is_own = flows.fetch == own, port.fetch == own
-    wave = (fetches.stage == fetches.stage[own]) & (fetches.begin_ns == fetches.begin_ns[own])
-    return {
-        "node": int(fetches.node[own]),
-        "tasks": int(fetches.tasks[own]),
-        "machines": int(np.unique(flows.source[mine]).size),
-        "bytes": float(flows.size_bytes[mine].sum()),
-        "port": port.name,
-        "port_bytes": float(port.whole_bytes[is_own].sum()),
-        "others_bytes": float(port.whole_bytes[~is_own].sum()),
-        "fetches": int((~is_own).sum()),
-        "other_machines": int(wave.sum()) - 1,
-    }
-
-
 def _busiest(fetches: Fetches, flows: Flows, own: int, span: tuple[int, int]) -> Port:
     """Return the port of a fetch over which most went in a span of time, its own first of equal ones."""
     within = fetches.evenly(flows, *span)
@@ -240,9 +235,7 @@ def _busiest(fetches: Fetches, flows: Flows, own: int, span: tuple[int, int]) ->
         ports.append((f"the port by which node {source} sends", flows.source == source))
     name, over = max(ports, key=lambda port: float(within[port[1]].sum()))
     fetch, of = np.unique(flows.fetch[over], return_inverse=True)
-    in_all, meanwhile = np.zeros(fetch.size), np.zeros(fetch.size)
-    np.add.at(in_all, of, flows.size_bytes[over])
-    np.add.at(meanwhile, of, within[over])
+    in_all, meanwhile = (np.bincount(of, some[over]).astype(float) for some in (flows.size_bytes, within))
     return Port(name, fetch, in_all, meanwhile)
 
 

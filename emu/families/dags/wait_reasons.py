@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from actors.resources import UNIT
-from emu.explaining.event_record import NONE, BoolArray, IntArray, Record
+from emu.explaining.event_record import NONE, IntArray, Record
 from emu.explaining.explained_run import plan_of
 from emu.explaining.explanation import NS, Link, Wait, counted
 from emu.explaining.spans import Held, covered_ns, free_during, held_by_tasks, outages, until_ns
@@ -23,24 +23,52 @@ if TYPE_CHECKING:
     from emu.configuration.plan import Plan
 
 
-class Case(NamedTuple):
+class Case:
     """A task that waited, and all tasks that held machines of its manager; times in ns of the run.
 
     Amounts are in whole billionths, of R resources that the manager sees.
+
+    Attributes
+    ----------
+    job : int
+        Its row in the table of jobs.
+    home : int
+        The only machine that is counted, as its input had been sent there; -1: all of its manager count.
+    held, down : Held
+        What tasks held of these machines, numbered from 0, and when they were down.
+    launched : ndarray of bool, shape (n,)
+        Which rows of `held` began within the wait.
+    demand, capacity, needs : ndarray of int64, shape (n, R), (N, R) and (R,)
+        Of each row of `held`, of the machines, and of the task.
     """
 
-    plan: Plan
-    job: int  # row in the table of jobs
-    begin_ns: int
-    end_ns: int
-    held: Held
-    launched: BoolArray  # which rows of `held` began within the wait
-    demand: IntArray  # (n, R) of each row of `held`
-    capacity: IntArray  # (N, R) of machines
-    needs: IntArray  # (R,) of the task
-    resources: tuple[str, ...]
-    down: Held  # machines that were down
-    home: int  # the only machine that is counted, as its input had been sent there; NONE: all count
+    def __init__(
+        self, plan: Plan, result: Result, record: Record, row: int, task: int, span: tuple[int, int]
+    ):
+        from actors.machines.demands import needs_and_capacity, seen_resources
+
+        setting, arrays = plan.setting(0), plan.workload.arrays()
+        needs, capacity = needs_and_capacity(setting)
+        names, managers = plan.workload.resources or ("slots",), int(setting.parameters.get("managers", 1))
+        self.plan, self.job, (self.begin_ns, self.end_ns) = plan, row, span
+        self.resources = [names[r] for r in seen_resources(setting)]
+        self.home = int(column(result.tasks, "node")[task]) if sent_of(result.tasks)[task] >= 0 else NONE
+        first, end = (len(capacity) * (row % managers + i) // managers for i in (0, 1))
+        if self.home != NONE:
+            first, end = self.home, self.home + 1
+        stage_of = np.repeat(np.arange(needs.shape[0]), np.diff(arrays.stage_first_task))
+        job_of = np.repeat(np.arange(arrays.submit_ns.size), np.diff(arrays.first_task))
+        self.held, self.down = (
+            some.rows((some.node >= first) & (some.node < end))
+            for some in (
+                held_by_tasks(result.tasks, job_of) if self.is_by_stage else _held_by_launches(record),
+                outages(record, "NODE_DOWN", "NODE_UP", record.sender, len(capacity)),
+            )
+        )
+        self.held, self.down = (some._replace(node=some.node - first) for some in (self.held, self.down))
+        self.launched = (self.held.begin_ns > self.begin_ns) & (self.held.begin_ns < self.end_ns)
+        self.demand, self.needs = needs[stage_of[self.held.task]], needs[stage_of[task]]
+        self.capacity = capacity[first:end]
 
     @property
     def length_ns(self) -> int:
@@ -50,14 +78,9 @@ class Case(NamedTuple):
     @property
     def is_by_stage(self) -> bool:
         """Whether stages go to a scheduler of jobs, which sends their tasks to nodes that may have no room yet."""
-        return is_by_stage(self.plan)
+        from actors.schedulers.jobs.by_stage import STAGE_WORLDS
 
-
-def is_by_stage(plan: Plan) -> bool:
-    """Return whether the stages of a run go to a scheduler of jobs."""
-    from actors.schedulers.jobs.by_stage import STAGE_WORLDS
-
-    return plan.schedulers[0].worlds is STAGE_WORLDS
+        return self.plan.schedulers[0].worlds is STAGE_WORLDS
 
 
 def wait_of(result: Result, record: Record, row: int, link: Link, arrival_ns: int) -> Wait:
@@ -77,9 +100,7 @@ def wait_of(result: Result, record: Record, row: int, link: Link, arrival_ns: in
     plan = plan_of(result)
     if plan is None:
         return Wait(link, (), ["The inputs of the run have changed: what tasks need is not known."])
-    task = link.task
-    home = int(column(result.tasks, "node")[task]) if sent_of(result.tasks)[task] >= 0 else NONE
-    case = _case(plan, result, record, row, task, home, arrival_ns + link.begin_ns, arrival_ns + link.end_ns)
+    case = Case(plan, result, record, row, link.task, (arrival_ns + link.begin_ns, arrival_ns + link.end_ns))
     demand = np.concatenate([case.demand, case.capacity[case.down.node]])
     nodes, held = np.arange(len(case.capacity)), case.held.beside(case.down)
     free = free_during(case.capacity, held, demand, nodes, case.begin_ns, case.end_ns)
@@ -106,42 +127,6 @@ _OTHER = {
     "knew that, and a machine had room.",
     "preemption": "What it had run was lost; it is launched again.",
 }
-
-
-def _case(
-    plan: Plan, result: Result, record: Record, row: int, task: int, home: int, begin_ns: int, end_ns: int
-) -> Case:
-    from actors.machines.demands import needs_and_capacity, seen_resources
-
-    setting, arrays = plan.setting(0), plan.workload.arrays()
-    needs, capacity = needs_and_capacity(setting)
-    names = tuple(plan.workload.resources) or ("slots",)
-    managers = int(setting.parameters.get("managers", 1))
-    first, end = (capacity.shape[0] * (row % managers + i) // managers for i in (0, 1))
-    if home != NONE:
-        first, end = home, home + 1
-    stage_of = np.repeat(np.arange(needs.shape[0]), np.diff(arrays.stage_first_task))
-    job_of = np.repeat(np.arange(arrays.submit_ns.size), np.diff(arrays.first_task))
-    all_held = held_by_tasks(result.tasks, job_of) if is_by_stage(plan) else _held_by_launches(record)
-    all_down = outages(record, "NODE_DOWN", "NODE_UP", record.sender, capacity.shape[0])
-    held, down = (  # of its machines, which are numbered from 0
-        some.rows((some.node >= first) & (some.node < end)) for some in (all_held, all_down)
-    )
-    held, down = (some._replace(node=some.node - first) for some in (held, down))
-    return Case(
-        plan,
-        row,
-        begin_ns,
-        end_ns,
-        held,
-        (held.begin_ns > begin_ns) & (held.begin_ns < end_ns),
-        needs[stage_of[held.task]],
-        capacity[first:end],
-        needs[stage_of[task]],
-        tuple(names[r] for r in seen_resources(setting)),
-        down,
-        home,
-    )
 
 
 def _held_by_launches(record: Record) -> Held:
