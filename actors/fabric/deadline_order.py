@@ -86,7 +86,7 @@ def most_needed(fabric: Fabric, s: DeadlineOrder, coflow: int) -> float:
 
 @compiled
 def sort_by_deadline(fabric: Fabric, s: DeadlineOrder, count: int) -> None:
-    """Sort the first `count` coflows by deadline; of equal ones the first to arrive is first."""
+    """Sort the first `count` coflows by deadline; those with equal deadlines are in the order of their arrival."""
     for i in range(count):
         s.keys[i] = s.time_left[s.groups[i]]
     sort_groups(fabric.coflows, s.groups, s.keys, count)
@@ -202,7 +202,7 @@ def reject_fewest(fabric: Fabric, s: DeadlineOrder, count: int) -> int:
         end += s.need[line]
         push(s.longest, -s.need[line], -i)
         if not is_in_time(end, s.time_left[fabric.lines.group[line]]):
-            longest = s.lines[-s.longest.values[0]]  # of equal ones, that with the first deadline
+            longest = s.lines[-s.longest.values[0]]  # if several are as long, the one with the first deadline
             drop(s.longest)
             end -= s.need[longest]
             s.late[fabric.lines.group[longest]] = True

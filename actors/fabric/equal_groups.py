@@ -2,7 +2,7 @@
 
 `served` is what each flow of a group has been served; a flow ends when `served` reaches its ``left``. The flow with the
 least ``left`` is the first of the group's heap. Both the coordinator (`actors.fabric.equal_rates`) and the agents,
-whose ingress lines are such groups (`actors.fabric.equal_agent`), compute with them, and get the same figures.
+whose ingress lines are such groups (`actors.fabric.agent`), compute with them, and get the same figures.
 """
 
 from typing import Any, NamedTuple

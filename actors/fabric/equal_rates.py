@@ -77,7 +77,7 @@ from actors.fabric.ports import (
     take_bytes,
     whole_ns,
 )
-from actors.fabric.priority_queues import Queues, make_queues
+from actors.fabric.priority_queues import Queues, dequeue, make_queues
 from actors.initial_arrays import at_start, heap_per, list_per, per
 from actors.kernel.arrays import fill
 from actors.kernel.compiled import compiled, inlined
@@ -196,7 +196,7 @@ def reset_residual(fabric: Fabric, e: Equal) -> None:
 def add_rates(fabric: Fabric, order: Order, e: Equal, first: int, end: int) -> None:
     """Give each group from level `first` to before `end` one rate for all its flows, out of `residual`, or nothing.
 
-    It is added to the rate that a group has: a group may be served twice (`actors.fabric.queue_shares`).
+    It is added to the rate that a group has: a group may be served twice (`actors.schedulers.coflows.aalo_shares`).
     """
     lines = fabric.lines
     for level in range(first, end):
@@ -370,15 +370,17 @@ def register_served(w: CoflowWorld, agenda: Agenda, e: Equal, serving: Serving, 
 
 
 @compiled
-def receive_served_end(w: CoflowWorld, agenda: Agenda, e: Equal, t: int, flow: int, ended: int) -> bool:
-    """Receive an agent's message that a flow has ended; return whether its coflow has ended.
+def receive_served_end(
+    w: CoflowWorld, agenda: Agenda, e: Equal, q: Queues, t: int, flow: int, ended: int
+) -> None:
+    """Receive an agent's message that a flow has ended; a coflow that has ended leaves its queue.
 
     What the flow had is assigned again when the interval ends.
     """
     note_report(w, t, e.num_sending[0], w.fabric.flows.source[flow])
-    coflow_ended = apply_flow_done(w.fabric, e, flow, ended)
+    if apply_flow_done(w.fabric, e, flow, ended):
+        dequeue(q, w.fabric.flows.coflow[flow])
     request_decision(w, agenda, t)
-    return coflow_ended
 
 
 @compiled

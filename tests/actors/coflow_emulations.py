@@ -101,7 +101,7 @@ def next_event(queue: Any) -> int:
 def parts_of_state(partition: Partition) -> SimpleNamespace:
     """The fields of the coordinator's state, with those of what several policies have in common."""
     fields = partition.state._asdict()
-    for shared in ("ordered", "admitting"):
+    for shared in ("ordered", "admitting", "reserving"):
         if shared in fields:
             fields |= fields[shared]._asdict()
     return SimpleNamespace(**fields)

@@ -42,7 +42,7 @@ from actors.fabric.fabric_world import CoflowWorld
 from actors.fabric.messages import DECIDE, FLOW_DONE, REGISTER, SEND_REST
 from actors.fabric.order import Order
 from actors.fabric.ports import Fabric
-from actors.fabric.priority_queues import LIMIT_PARAMETERS, Queues, dequeue, order_key
+from actors.fabric.priority_queues import LIMIT_PARAMETERS, Queues, order_key
 from actors.fabric.waves import enqueue_together, queue_together
 from actors.initial_arrays import at_start, per
 from actors.kernel.compiled import compiled, inlined
@@ -143,17 +143,10 @@ def end_of_queue(order: Order, queue: np.ndarray, level: int, end: int) -> int:
     return level
 
 
-@compiled
-def on_flow_done(w: CoflowWorld, p: State, t: int, flow: int, ended: int) -> None:
-    """Apply the end of a flow; its bandwidth is reassigned when the interval ends."""
-    if receive_served_end(w, p.agenda, p.equal, t, flow, ended):
-        dequeue(p.queues, w.fabric.flows.coflow[flow])
-
-
 advance, advance_transfers = coordinator_loops(
     __name__,
     State,
-    {REGISTER: on_arrival, FLOW_DONE: on_flow_done, SEND_REST: send_rates, DECIDE: on_tick},
+    {REGISTER: on_arrival, FLOW_DONE: receive_served_end, SEND_REST: send_rates, DECIDE: on_tick},
     AT_ONE_RATE,
     cut_served_flow,
 )

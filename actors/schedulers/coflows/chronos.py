@@ -22,11 +22,35 @@ step 3; nor who gets bandwidth that no share can use (step 4). Verdicts show whi
 no admission.
 """
 
-from functools import partial
+from typing import NamedTuple
 
+import numpy as np
+
+from actors.fabric.admission import ADMITTED, REJECTED, decide_verdict, time_left
+from actors.fabric.coordinator import effective_time
+from actors.fabric.fabric_world import CoflowWorld
+from actors.fabric.madd import Madd, bottleneck_ns, has_residual, take_residual
+from actors.fabric.order import Order, sort_groups
+from actors.fabric.ports import Fabric, lines_of
+from actors.initial_arrays import at_start, per
+from actors.kernel.arrays import fill
+from actors.kernel.compiled import compiled, inlined
+from actors.kernel.queue import NONE
 from actors.scheduler import Parameter
 from actors.schedulers.coflows.ordered import INTERVAL
-from actors.schedulers.coflows.reserving import build_reserving, reserving_scheduler
+from actors.schedulers.coflows.reserving import (
+    BEHIND,
+    NO_DEADLINE,
+    Reserving,
+    begin_decision,
+    build_reserving,
+    end_decision,
+    reserve_if_fits,
+    reserving_loop,
+    reserving_scheduler,
+    serve_by_keys,
+)
+from actors.setting import Setting
 
 ORDER = Parameter(
     "order",
@@ -36,11 +60,108 @@ ORDER = Parameter(
     choices=("deadline", "bottleneck"),
 )
 
+
+class State(NamedTuple):
+    """The state of the coordinator at N ports."""
+
+    reserving: Reserving
+    by_bottleneck: bool  # the smallest effective bottleneck goes first, and not the earliest deadline
+    load: np.ndarray = per("port", 0.0)  # scratch
+
+
+@compiled
+def on_decide(w: CoflowWorld, p: State, t: int) -> None:
+    """Steps 1 to 4, if a coflow has arrived or will have ended."""
+    r = p.reserving
+    count = begin_decision(w, r, t)
+    if count == NONE:
+        return
+    for i in range(count):
+        coflow = r.groups[i]
+        r.keys[i] = (
+            bottleneck_ns(w.fabric, r.madd, coflow) if p.by_bottleneck else r.admission.deadline[coflow]
+        )
+    sort_groups(w.fabric.coflows, r.groups, r.keys, count)
+    reserved = reserve_in_turn(w, r, t, count)
+    serve_by_keys(w, r, count)
+    share_by_demand(w.fabric, r.order, r.madd, p.load, reserved)
+    end_decision(w, r, t)
+
+
+@compiled
+def reserve_in_turn(w: CoflowWorld, r: Reserving, t: int, count: int) -> int:
+    """Step 2: let the first `count` of `groups` reserve what they need, if they can; return how many have reserved."""
+    effective, reserved = effective_time(w, t), 0
+    for i in range(count):
+        coflow = r.groups[i]
+        left, verdict = time_left(r.admission, coflow, effective), ADMITTED
+        if left == np.inf:
+            r.keys[i] = NO_DEADLINE
+        elif left > 0.0 and reserve_if_fits(w.fabric, r.madd, coflow, left, left):
+            reserved += 1
+        else:
+            verdict, r.keys[i] = REJECTED, BEHIND
+        decide_verdict(w, r.admission, t, coflow, verdict)
+    return reserved
+
+
+@compiled
+def share_by_demand(fabric: Fabric, order: Order, a: Madd, load: np.ndarray, first: int) -> None:
+    """Step 3: share what is left of each port by bytes left between the coflows of an order from level `first` on.
+
+    A coflow gets of its slowest port the share that its bytes are of the bytes of all these coflows there, and of its
+    other ports what lets all its flows end together. A coflow that finds a port full gets nothing.
+
+    Args:
+        load: [N] scratch: bytes of these coflows at each port.
+    """
+    lines = fabric.lines
+    fill(load, 0.0)
+    for level in range(first, order.used[0]):
+        coflow = order.groups[level]
+        for side in range(2):
+            for line in lines_of(lines, coflow, side):
+                load[lines.port[line]] += lines.bytes[line] * a.scale[coflow]
+    for level in range(first, order.used[0]):
+        a.need[order.groups[level]] = needed_share(fabric, a, load, order.groups[level])
+    for level in range(first, order.used[0]):
+        if a.need[order.groups[level]] < np.inf:
+            take_residual(fabric, a, order.groups[level], a.need[order.groups[level]])
+
+
+@inlined
+def needed_share(fabric: Fabric, a: Madd, load: np.ndarray, coflow: int) -> float:
+    """Return in how many ns a coflow ends with its share of the residual bandwidth, at least 1; inf: a port is full."""
+    lines, need = fabric.lines, 1.0
+    for side in range(2):
+        for line in lines_of(lines, coflow, side):
+            if lines.left[line] > 0:
+                port = lines.port[line]
+                if not has_residual(fabric, a, port):
+                    return np.inf
+                need = max(need, load[port] / a.residual[port])
+    return need
+
+
+advance = reserving_loop(__name__, State, on_decide)
+
+
+def build(setting: Setting) -> tuple[CoflowWorld, State]:
+    """Return the world and the coordinator's state at time 0.
+
+    Raises:
+        InputError: the cost of a decision is not known before the decision.
+    """
+    world, reserving = build_reserving(setting)
+    by_bottleneck = setting.parameters["order"] == "bottleneck"
+    return world, at_start(State, world.fabric, reserving=reserving, by_bottleneck=by_bottleneck)
+
+
 CHRONOS = reserving_scheduler(
     name="chronos",
     title="coflows in order reserve what lets them end in time; the others share the rest by demand",
     paper="Ma, Jiang, Li, Li: Chronos: Meeting coflow deadlines in data center networks, ICC 2016",
-    about=__doc__,
     parameters=(ORDER, INTERVAL),
-    build=partial(build_reserving, stands=False),
+    build=build,
+    advance=advance,
 )

@@ -5,8 +5,8 @@ The baseline of DCoflow: a coflow is rejected if one port rejects it, whatever r
 1. A coflow registers, with the sizes of its flows and its deadline. At a decision, coflows that have passed their
    deadlines are dropped; the others, also those rejected before, are ordered by what they have left.
 2. Each port takes its coflows in the order of their deadlines; whenever a coflow would be late, the longest so far is
-   rejected there (Moore-Hodgson), of equal ones the one with the first deadline. A coflow is admitted if no port
-   rejects it.
+   rejected there (Moore-Hodgson; if several are as long, the one with the first deadline). A coflow is admitted if no
+   port rejects it.
 3. Admitted coflows are served first, in the order of their deadlines. With `serve_rejected` the others follow, by the
    largest share of their time left that they need of a port.
 4. In this order each flow gets both of its ports if they are free; a running flow is stopped if it holds a port that an

@@ -4,8 +4,8 @@
 
 1. A coflow registers, and gets its key: in `fifo` its number in the order of registration; in `scf` its length, which
    is its largest flow; in `ncf` its width, the smaller of its numbers of senders and receivers; in `lcf` its bytes.
-2. When a coflow has arrived or ended, all active coflows are sorted by their keys; of equal ones the first to arrive is
-   first.
+2. When a coflow has arrived or ended, all active coflows are sorted by their keys; those with equal keys are in the
+   order of their arrival.
 3. With `rates=madd` each coflow in order takes what lets all its flows end together, as soon as the bandwidth that
    those before it leave at its slowest port allows; a coflow that finds a port full takes nothing. What is left then
    goes to single flows, in order, each as much as both of its ports have. When such a flow ends, what it had goes to

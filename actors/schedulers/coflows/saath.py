@@ -10,7 +10,7 @@ the least contention is served first.
    an n-th of the queue's limit, the coflow goes to the queue whose limit is at least n times that, and gets a deadline
    for it.
 3. Coflows whose deadline has passed come first, by deadline. The others come queue by queue; in a queue the coflow
-   comes first that shares ports with the fewest other coflows of the queue, of equal ones the first that entered it.
+   comes first that shares ports with the fewest other coflows of the queue; if several do, the first that entered it.
 4. All or none: each in this order gives all its flows the same rate, as much as its slowest flow can have of the
    bandwidth that those before it left. A coflow that finds a port full is missed.
 5. What is left goes to the flows of missed coflows in the same order, each as much as both of its ports have.
@@ -56,7 +56,7 @@ from actors.fabric.fabric_world import CoflowWorld
 from actors.fabric.messages import DECIDE, FLOW_DONE, REGISTER, SEND_REST
 from actors.fabric.order import Order, link, unlink
 from actors.fabric.ports import Fabric, Lines, bytes_sent, lines_of
-from actors.fabric.priority_queues import LIMIT_PARAMETERS, Queues, dequeue
+from actors.fabric.priority_queues import LIMIT_PARAMETERS, Queues
 from actors.fabric.waves import are_together, enqueue_together, flows_together, queue_together
 from actors.initial_arrays import at_start, count_of, per, rings_of_lines
 from actors.kernel.compiled import compiled, inlined
@@ -204,12 +204,10 @@ def next_change(w: CoflowWorld, p: State, t: int) -> int:
 def on_flow_done(w: CoflowWorld, p: State, t: int, flow: int, ended: int) -> None:
     """Apply the end of a flow; its bandwidth is reassigned when the interval ends."""
     lines, line = w.fabric.lines, w.fabric.flows.line
-    coflow_ended = receive_served_end(w, p.agenda, p.equal, t, flow, ended)
+    receive_served_end(w, p.agenda, p.equal, p.queues, t, flow, ended)
     for side in range(2):
         if lines.left[line[flow, side]] == 0:
             leave_port(w.fabric, p.contention, line[flow, side])
-    if coflow_ended:
-        dequeue(p.queues, w.fabric.flows.coflow[flow])
 
 
 @compiled

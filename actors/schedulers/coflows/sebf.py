@@ -17,7 +17,7 @@ With `rates=greedy` each flow in order has both of its ports alone, or waits: th
 O(lines of all active coflows) a decision, O(words of a line) for a flow that is backfilled: all flows of a coflow that
 MADD serves shrink in one proportion (`actors.fabric.madd`). An agent receives one time for a line, not one for each of
 its flows, and only if it is new (`actors.fabric.agent`). The coordinator decides for the time at which its rates
-take effect, and knows what will have ended by then (`actors.fabric.madd_coordinator`).
+take effect, and knows what will have ended by then (`actors.fabric.madd`).
 
 **Deviations from the paper.** There are no deadlines, and there is no admission. A coflow without rates waits for what
 backfill gives its flows; the paper's guard against starvation, a share of time for all, is not here. What a backfilled

@@ -31,18 +31,53 @@ reservations fit. What a flow leaves that ends early is given away at once; Cofl
 arrives or ends.
 """
 
-from functools import partial
+from typing import NamedTuple
 
+import numpy as np
+
+from actors.fabric.admission import (
+    ADMITTED,
+    DROPPED,
+    REJECTED,
+    decide_verdict,
+    drop_greedy,
+    time_left,
+)
+from actors.fabric.coordinator import effective_time
+from actors.fabric.fabric_world import NS, CoflowWorld
+from actors.fabric.madd import add_rates
+from actors.fabric.order import sort_groups
+from actors.kernel.compiled import compiled
+from actors.kernel.queue import NONE
 from actors.scheduler import Parameter
 from actors.schedulers.coflows.ordered import INTERVAL
-from actors.schedulers.coflows.reserving import REJECTED_ARE, SHARE, build_reserving, reserving_scheduler
+from actors.schedulers.coflows.reserving import (
+    BEHIND,
+    NO_DEADLINE,
+    Reserving,
+    begin_decision,
+    build_reserving,
+    end_decision,
+    fits,
+    reserve,
+    reserve_if_fits,
+    reserving_loop,
+    reserving_scheduler,
+    serve_by_keys,
+)
+from actors.setting import Setting
 
-REJECTED = Parameter(
+# A rejected coflow is dropped; or waits until it is admitted or can no longer be in time; or is served behind the
+# others.
+REJECTED_ARE = ("drop", "retry", "serve")
+DROP, RETRY, SERVE = map(np.int64, range(len(REJECTED_ARE)))
+
+REJECTED_COFLOWS = Parameter(
     "rejected",
     "drop",
     "choice",
     "rejected coflows are dropped, ask again while they can be in time, or are served behind the others",
-    choices=REJECTED_ARE[:SHARE],
+    choices=REJECTED_ARE,
 )
 
 PADDING = Parameter(
@@ -67,11 +102,107 @@ BACKFILL = Parameter(
     choices=("deadline", "arrival"),
 )
 
+
+class State(NamedTuple):
+    """The state of the coordinator."""
+
+    reserving: Reserving
+    rejected: int  # DROP, RETRY or SERVE
+    padding: float  # to be admitted, a coflow must have more time left than it needs, by this share of what it needs
+    least: int  # and at least this time, ns
+    by_arrival: (
+        bool  # what reservations leave goes to their coflows in order of arrival; else of their deadlines
+    )
+
+
+@compiled
+def on_decide(w: CoflowWorld, p: State, t: int) -> None:
+    """Steps 2 to 5, if a coflow has arrived or will have ended."""
+    r = p.reserving
+    count = begin_decision(w, r, t)
+    if count == NONE:
+        return
+    for i in range(count):
+        r.keys[i] = 0.0 if r.admission.verdict[r.groups[i]] == ADMITTED else 1.0
+    sort_groups(
+        w.fabric.coflows, r.groups, r.keys, count
+    )  # those that are admitted first, as their reservations stay
+    reserved = admit_in_turn(w, p, t, count)
+    add_rates(w.fabric, r.order, r.madd, reserved, r.order.used[0])
+    end_decision(w, r, t)
+
+
+@compiled
+def admit_in_turn(w: CoflowWorld, p: State, t: int, count: int) -> int:
+    """Judge the first `count` of `groups`, and put the served ones in order; return how many have reserved."""
+    r, effective, served, reserved = p.reserving, effective_time(w, t), 0, 0
+    for i in range(count):
+        coflow = r.groups[i]
+        left = time_left(r.admission, coflow, effective)
+        verdict = judge(w, p, coflow, left)
+        if verdict == DROPPED:
+            drop_greedy(w, r.admission, r.matching, t, coflow, DROPPED)
+            continue
+        decide_verdict(w, r.admission, t, coflow, verdict)
+        if verdict == REJECTED and p.rejected == RETRY:
+            continue
+        key = 0.0 if p.by_arrival else np.float64(r.admission.deadline[coflow])
+        if left == np.inf:
+            key = NO_DEADLINE
+        elif verdict == REJECTED:
+            key = BEHIND
+        else:
+            reserved += 1
+        r.groups[served], r.keys[served] = coflow, key
+        served += 1
+    serve_by_keys(w, r, served)
+    return reserved
+
+
+@compiled
+def judge(w: CoflowWorld, p: State, coflow: int, left: float) -> int:
+    """Steps 2, 3 and 5: return the verdict on a coflow that has `left` ns; if admitted, it reserves by its deadline."""
+    if left == np.inf:
+        return ADMITTED
+    madd, may, least = p.reserving.madd, left > 0.0 and left >= p.least, left / (1.0 + p.padding)
+    if p.reserving.admission.verdict[coflow] == ADMITTED:
+        reserve(w.fabric, madd, coflow, max(left, 1.0))
+        return ADMITTED
+    if may and reserve_if_fits(w.fabric, madd, coflow, left, least):
+        return ADMITTED
+    if p.rejected == DROP:
+        return DROPPED
+    can_be = may and fits(w.fabric, madd, coflow, least, w.fabric.speed)
+    if p.rejected == RETRY and not can_be:
+        return DROPPED
+    return REJECTED
+
+
+advance = reserving_loop(__name__, State, on_decide)
+
+
+def build(setting: Setting) -> tuple[CoflowWorld, State]:
+    """Return the world and the coordinator's state at time 0.
+
+    Raises:
+        InputError: the cost of a decision is not known before the decision.
+    """
+    given = setting.parameters
+    world, reserving = build_reserving(setting)
+    return world, State(
+        reserving=reserving,
+        rejected=REJECTED_ARE.index(given["rejected"]),
+        padding=given["padding"],
+        least=round(given["least_s"] * NS),
+        by_arrival=given["backfill"] == "arrival",
+    )
+
+
 VARYS_DEADLINE = reserving_scheduler(
     name="varys-deadline",
     title="Varys with deadlines: admitted if the bandwidth can be reserved that lets a coflow end in time",
     paper="Chowdhury, Zhong, Stoica: Varys, SIGCOMM 2014, section 5, doi 10.1145/2619239.2626315",
-    about=__doc__,
-    parameters=(REJECTED, PADDING, LEAST, BACKFILL, INTERVAL),
-    build=partial(build_reserving, stands=True),
+    parameters=(REJECTED_COFLOWS, PADDING, LEAST, BACKFILL, INTERVAL),
+    build=build,
+    advance=advance,
 )
