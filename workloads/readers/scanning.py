@@ -396,9 +396,10 @@ def _explained_csv(
     """Return the error for a shard of CSV; `stream` is the whole shard."""
     named = re.search(r"CSV Error on Line: ([0-9]+)", said)
     open_quote = "Value with unterminated quote" in said
+    too_large = re.search(r"with value (-?\d+) can't be cast because the value is out of range", said)
     for line, fields in islice(_rows(header, stream, place), int(named[1]) - 1 if named else 0, None):
         if named is None:
-            field, wrong = _not_whole(table, header, fields)
+            field, wrong = _not_whole(table, header, fields, too_large[1] if too_large else "")
         elif open_quote:
             field, wrong = "", "a quote is not closed"
         else:
@@ -458,10 +459,17 @@ def _wrong_field(
     return "", "cannot be read"
 
 
-def _not_whole(table: Table, header: Header, fields: list[str]) -> tuple[str, str]:
-    """Return the field of a row that is not a whole number, or too large a one for its column, and what is wrong."""
+def _not_whole(table: Table, header: Header, fields: list[str], too_large: str) -> tuple[str, str]:
+    """Return the field of a row that is not a whole number, or too large a one for its column, and what is wrong.
+
+    `too_large` is the number that DuckDB has refused, if it says so: a column of text may be inserted as a number.
+    """
     for name, field in zip(header or table.columns, fields, strict=False):
-        if name and field and (bits := _WHOLE_BITS.get(table.columns[name])):
+        if not name or not field:
+            continue
+        if field == too_large:
+            return name, f"{shown(field)} is out of range"
+        if header and (bits := _WHOLE_BITS.get(table.columns[name])):
             try:
                 number = Decimal(field)
                 if number != int(number):
