@@ -20,8 +20,8 @@ if TYPE_CHECKING:  # `as` says to type checkers that a name is public here
     from actors.schedulers.user.dags import Stages as Stages
     from actors.schedulers.user.jobs_central import Job as Job
     from actors.schedulers.user.jobs_central import Nodes as Nodes
-    from actors.schedulers.user.jobs_cluster import Cluster as Cluster
-    from actors.schedulers.user.jobs_cluster import NodeView as NodeView
+    from actors.schedulers.user.jobs_probing import Cluster as Cluster
+    from actors.schedulers.user.jobs_probing import NodeView as NodeView
     from actors.schedulers.variants import variant as variant
     from emu.explaining.explain import causes as causes
     from emu.explaining.explain import explain as explain
@@ -42,7 +42,7 @@ _NAMES = {
     "actors.schedulers.user.coflows": "Coflows",
     "actors.schedulers.user.dags": "Machines Stages",
     "actors.schedulers.user.jobs_central": "Job Nodes",
-    "actors.schedulers.user.jobs_cluster": "Cluster NodeView",
+    "actors.schedulers.user.jobs_probing": "Cluster NodeView",
     "actors.schedulers.variants": "variant",
     "emu.explaining.explain": "causes explain",
     "emu.results.comparison": "Comparison",

@@ -24,7 +24,7 @@ from actors.kernel.records import records
 from actors.kernel.turns import Turns
 from actors.kernel.window import deliver, find_barrier, make_frame, pack, restrict
 from actors.nodes.world import TASK_RECORD, grow_entries
-from actors.schedulers.user.errors import defined_at
+from actors.schedulers.user.own import defined_at
 from actors.setting import Setting
 from workloads.errors import InputError
 

@@ -20,14 +20,14 @@ from actors.kernel.records import as_records
 from actors.kernel.trace import ACTOR_BITS, NO_JOB, NOTES, SENT_BITS, TRACE, owners_by_kind
 from actors.machines import messages as messages_of_dags
 from actors.nodes import messages as messages_of_jobs
-from actors.schedulers.user import jobs_messages
+from actors.schedulers.user import messages as messages_of_users
 from actors.setting import Setting
 from workloads.errors import InputError
 
 CHUNK = 1 << 19  # rows that are read of each file at once
 
 # Kinds are known when the modules are imported that declare them.
-DECLARED_IN = (messages_of_jobs, jobs_messages, messages_of_coflows, messages_of_dags)
+DECLARED_IN = (messages_of_jobs, messages_of_users, messages_of_coflows, messages_of_dags)
 RECORDED: Mapping[int, Kind] = ChainMap(KINDS, NOTES)  # also of families that are imported later
 
 
@@ -53,11 +53,11 @@ def check_recorded(recording: Recording, rows: Sequence[int]) -> None:
     """Raise InputError for files that lack rows which their partitions have written."""
     for k, wanted in enumerate(rows):
         path = trace_file(recording.folder, k)
-        here = path.stat().st_size // TRACE.itemsize if path.is_file() else 0
+        found = path.stat().st_size // TRACE.itemsize if path.is_file() else 0
         if wanted and not path.is_file():
             raise InputError(f"does not exist: it was removed, or {NOT_SHARED}", file=path)
-        if here != wanted:
-            raise InputError(f"has {here:,} of the {wanted:,} events that were written there", file=path)
+        if found != wanted:
+            raise InputError(f"has {found:,} of the {wanted:,} events that were written there", file=path)
 
 
 def read_events(recording: Recording, setting: Setting) -> Iterator[Events]:

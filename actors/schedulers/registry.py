@@ -12,13 +12,20 @@ from pathlib import Path
 from typing import Any
 
 from actors.scheduler import Scheduler
-from actors.schedulers.user.errors import raised
+from actors.schedulers.user.own import raised
 from actors.schedulers.variants import Variant, make_variant, read_variant
 from workloads.errors import InputError
 from workloads.hints import did_you_mean
 
 ENTRY_POINTS = "emu.schedulers"
-_METHODS = {"place", "on_arrival", "order", "rates", "launch"}  # of a user's own scheduler
+# The methods of users' own schedulers, and the modules of `actors.schedulers.user` that host them.
+_OWN = {
+    "order": "coflows",
+    "rates": "coflows",
+    "launch": "dags",
+    "on_arrival": "jobs_probing",
+    "place": "jobs_central",
+}
 
 # By family and name: the module beside this one, and what it calls the scheduler. A policy is imported when it is
 # used: to import all of them takes a tenth of a small run.
@@ -195,7 +202,7 @@ def _load(reference: str) -> Scheduler:
     except BaseException as error:  # whatever a user's module does when it is imported
         raise raised(f"scheduler {reference!r}: ", error) from error
     if not hasattr(module, name):
-        known = [n for n, v in vars(module).items() if isinstance(v, type) and _METHODS & set(dir(v))]
+        known = [n for n, v in vars(module).items() if isinstance(v, type) and _OWN.keys() & set(dir(v))]
         raise InputError(f"scheduler {reference!r}: {place} has no {name!r}{did_you_mean(name, known)}")
     found = getattr(module, name)
     if not isinstance(found, Scheduler):
@@ -207,18 +214,8 @@ def _load(reference: str) -> Scheduler:
 
 def _wrap(own: Any, name: str | None = None) -> Scheduler:
     """A user's own class or object, by its method: of coflows, DAGs, or jobs."""
-    if callable(getattr(own, "order", None)) or callable(getattr(own, "rates", None)):
-        from actors.schedulers.user.coflows import wrap_own_coflows
-
-        return wrap_own_coflows(own, name)
-    if callable(getattr(own, "launch", None)):
-        from actors.schedulers.user.dags import wrap_own_dags
-
-        return wrap_own_dags(own, name)
-    if callable(getattr(own, "on_arrival", None)):
-        from actors.schedulers.user.jobs_probing_host import wrap_own_probing
-
-        return wrap_own_probing(own, name)
-    from actors.schedulers.user.jobs_central import wrap_own
-
-    return wrap_own(own, name)
+    kind = next(
+        (kind for method, kind in _OWN.items() if callable(getattr(own, method, None))), "jobs_central"
+    )
+    wrapped: Scheduler = importlib.import_module(f"actors.schedulers.user.{kind}").wrap(own, name)
+    return wrapped

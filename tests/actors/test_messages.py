@@ -16,9 +16,9 @@ from actors.kernel.message_kinds import KINDS, NONE, Field, Kind
 from actors.kernel.records import records
 from actors.nodes import messages as messages_of_jobs
 from actors.schedulers.registry import built_in_schedulers
-from actors.schedulers.user import jobs_messages
+from actors.schedulers.user import messages as messages_of_users
 
-MODULES = (messages, messages_of_jobs, messages_of_jobs, messages_of_coflows, jobs_messages)
+MODULES = (messages, messages_of_jobs, messages_of_jobs, messages_of_coflows, messages_of_users)
 COLUMNS = ("a", "b", "c", "d")
 ROUNDS = ("great", "greater", "none")
 built_in_schedulers()  # whose modules declare all kinds

@@ -12,8 +12,13 @@ Each pair launches the next task of a stage on a machine. The class is asked whe
 jobs have arrived or tasks have ended are handled, if tasks may be launched. With heartbeats (`heartbeat_s`) it is asked
 when that of a machine has come, and sees that machine alone.
 
-The kernel stops there, launches the tasks, and continues. The class sees what the resource manager knows: what it has
-launched, what messages have reported as ended, and estimates of durations and demands.
+The class sees what the resource manager knows: what it has launched, what messages have reported as ended, and
+estimates of durations and demands.
+
+The loop of all resource managers (`actors.machines.resource_manager`) stops with `PYTHON` where the class is to be
+asked; `Host` calls `collect`, asks the class, and calls `launch_pairs`. The event may launch more tasks than one event
+may send messages: the loop goes on with the others before it takes the next event, and returns `GROW` where the queue
+lacks room for them.
 """
 
 import dataclasses
@@ -25,13 +30,23 @@ import numpy as np
 
 from actors.conditions import NS, read_only
 from actors.initial_arrays import at_start
-from actors.kernel.compiled import direct
+from actors.kernel.compiled import compiled, direct, entry, inlined
 from actors.kernel.counters import N_ARRIVED
 from actors.kernel.queue import NONE
 from actors.machines import matching
-from actors.machines.dag_world import N_LAUNCHES
-from actors.machines.matching import Manager, Pending
-from actors.machines.messages import FREE
+from actors.machines.dag_world import N_LAUNCHES, N_MATCHES, DagWorld
+from actors.machines.matching import (
+    ONLY,
+    Manager,
+    Matcher,
+    Pending,
+    end_of_active,
+    fits,
+    forget_dirty,
+    launch_pending,
+    next_with_room,
+)
+from actors.machines.messages import FREE, read_free
 from actors.machines.resource_manager import advance
 from actors.machines.worlds import DAG_WORLDS
 from actors.resources import UNIT
@@ -39,9 +54,7 @@ from actors.scheduler import Parameter, Scheduler
 from actors.schedulers.dags.build import HEARTBEAT, IGNORED, build
 from actors.schedulers.dags.parts import Inter, Parts
 from actors.schedulers.dags.stage_orders import by_level, longest_paths
-from actors.schedulers.user.dags_loop import NUMBERS, collect, launch_pairs
-from actors.schedulers.user.host import OwnHost
-from actors.schedulers.user.parameters import described
+from actors.schedulers.user.own import OwnHost, described
 from actors.setting import Setting
 from workloads.dags import stage_levels
 from workloads.errors import InputError
@@ -63,6 +76,16 @@ class Known(NamedTuple):
     arrival_s: np.ndarray  # [J]
     priority: np.ndarray  # [J]
     job_path_s: np.ndarray  # [J]
+
+
+def _known(name: str, by: str, about: str) -> "cached_property[np.ndarray]":
+    """Return a property of `Stages`: what is known from the start of their stages, or jobs, by number."""
+
+    def find(stages: "Stages") -> np.ndarray:
+        return read_only(getattr(stages.known, name)[getattr(stages, by)])
+
+    find.__doc__ = about
+    return cached_property(find)
 
 
 @dataclass(frozen=True)
@@ -95,45 +118,24 @@ class Stages:
     job_work_left_s: np.ndarray
     known: Known = field(repr=False)
 
-    @cached_property
-    def job(self) -> np.ndarray:
-        """Places of the jobs in the workload."""
-        return read_only(self.known.job[self.stage])
-
-    @cached_property
-    def demand(self) -> np.ndarray:
-        """Amounts that a task is estimated to need, [K, R]."""
-        return read_only(self.known.demand[self.stage])
-
-    @cached_property
-    def duration_s(self) -> np.ndarray:
-        """Estimated durations of a task."""
-        return read_only(self.known.duration_s[self.stage])
-
-    @cached_property
-    def level(self) -> np.ndarray:
-        """Levels: 0 without parents, else one more than the largest of the parents."""
-        return read_only(self.known.level[self.stage])
-
-    @cached_property
-    def path_s(self) -> np.ndarray:
-        """Estimated longest paths from the start of the stages to the end of their jobs."""
-        return read_only(self.known.path_s[self.stage])
-
-    @cached_property
-    def arrival_s(self) -> np.ndarray:
-        """Arrivals of the jobs."""
-        return read_only(self.known.arrival_s[self.job])
-
-    @cached_property
-    def priority(self) -> np.ndarray:
-        """Priorities of the jobs, the larger the more important: 0 if not stated, or with `priorities=false`."""
-        return read_only(self.known.priority[self.job])
-
-    @cached_property
-    def job_path_s(self) -> np.ndarray:
-        """Estimated critical paths of the jobs, as if nothing of them had run."""
-        return read_only(self.known.job_path_s[self.job])
+    job = _known("job", "stage", "Places of the jobs in the workload.")
+    demand = _known("demand", "stage", "Amounts that a task is estimated to need, [K, R].")
+    duration_s = _known("duration_s", "stage", "Estimated durations of a task.")
+    level = _known(
+        "level", "stage", "Levels: 0 without parents, else one more than the largest of the parents."
+    )
+    path_s = _known(
+        "path_s", "stage", "Estimated longest paths from the start of the stages to the end of their jobs."
+    )
+    arrival_s = _known("arrival_s", "job", "Arrivals of the jobs.")
+    priority = _known(
+        "priority",
+        "job",
+        "Priorities of the jobs, the larger the more important: 0 if not stated, or with `priorities=false`.",
+    )
+    job_path_s = _known(
+        "job_path_s", "job", "Estimated critical paths of the jobs, as if nothing of them had run."
+    )
 
 
 @dataclass(frozen=True)
@@ -158,11 +160,105 @@ class Machines:
     resources: tuple[str, ...]
 
 
-def wrap_own_dags(own: Any, name: str | None = None) -> Scheduler:
+NUMBERS = ("stage", "ready", "running", "left", "fits", "job_tasks_left", "fetching")
+"""The rows of whole numbers of `collect`."""
+
+
+@entry
+def collect(w: DagWorld, p: Manager, numbers: np.ndarray, amounts: np.ndarray, at: np.ndarray) -> int:
+    """Write down what the class sees of stages with tasks that may be launched; return how many there are.
+
+    They are in the order in which their jobs have arrived, then of their levels. If there are more than `numbers` has
+    room for, nothing changes; otherwise the class knows from now on where tasks have ended.
+
+    Args:
+        numbers: [7, K] the rows `NUMBERS`.
+        amounts: [K, R + 1] what the job holds, in billionths, and its work left, ns of the cluster.
+        at: [3] time and kind of the event, and the machine whose heartbeat it is, else NONE.
+    """
+    m, stages, now = p.matcher, w.stages, w.queue.now
+    at[0], at[1], at[2] = now.time[0], now.kind[0], read_free(w) if now.kind[0] == FREE else NONE
+    count, resources = np.int64(0), w.tasks.demand.shape[1]
+    for i in range(end_of_active(m, ONLY)):
+        job = m.active[i]
+        stage = m.run.first[job]
+        while stage != NONE:
+            if count < numbers.shape[1]:
+                numbers[0, count], numbers[1, count] = stage, w.tasks.ready[stage]
+                numbers[2, count], numbers[3, count] = p.plan.packing.running[stage], stages.unfinished[stage]
+                numbers[4, count] = 1 if fits_somewhere(w, m, stage, at) else 0
+                numbers[5, count] = w.jobs.unfinished[job]
+                numbers[6, count] = w.inputs.fetching[stage] if w.inputs.active == 1 else 0
+                for r in range(resources):
+                    amounts[count, r] = m.used[job, r]
+                amounts[count, resources] = m.left[job]
+            count += 1
+            stage = m.run.next[stage]
+    if count <= numbers.shape[1]:
+        w.counts[N_MATCHES] += 1
+        forget_dirty(w, m, ONLY)
+    return count
+
+
+@inlined
+def fits_somewhere(w: DagWorld, m: Matcher, stage: int, at: np.ndarray) -> bool:
+    """Whether a machine that the class sees has room for a task of a stage."""
+    if at[1] == FREE:
+        return fits(w, stage, at[2])
+    return next_with_room(w, m, ONLY, stage, np.int64(0)) < w.nodes.size
+
+
+@entry
+def launch_pairs(
+    w: DagWorld, p: Manager, t: int, pairs: np.ndarray, numbers: np.ndarray, count: int, first: int, end: int
+) -> int:
+    """Launch what the class has returned; return the first pair that is wrong, of which none is launched, else NONE.
+
+    Args:
+        pairs: [M, 2] places among the `count` stages of `numbers`, and among the machines `first` to `end` - 1.
+    """
+    wrong = check_pairs(w, p.pending, pairs, numbers, count, first, end)
+    if wrong == NONE:
+        p.pending.first[0], p.pending.end[0] = 0, pairs.shape[0]
+        launch_pending(w, p, t)
+    return wrong
+
+
+@compiled
+def check_pairs(
+    w: DagWorld, pending: Pending, pairs: np.ndarray, numbers: np.ndarray, count: int, first: int, end: int
+) -> int:
+    """Note the pairs; return the first one that does not stand for a task, or that does not fit; else NONE."""
+    demand, free = w.tasks.demand, w.machines.free
+    wrong, noted = NONE, np.int64(0)
+    while noted < pairs.shape[0] and wrong == NONE:
+        place, node = pairs[noted, 0], first + pairs[noted, 1]
+        if place < 0 or place >= count or node < first or node >= end:
+            wrong = noted
+            break
+        stage = numbers[0, place]
+        if pending.taken[stage] == w.tasks.ready[stage]:
+            wrong = noted
+        for r in range(demand.shape[1]):
+            if demand[stage, r] > free[node, r]:
+                wrong = noted
+        if wrong == NONE:
+            pending.stage[noted], pending.node[noted] = stage, node
+            pending.taken[stage] += 1
+            for r in range(demand.shape[1]):
+                free[node, r] -= demand[stage, r]
+            noted += 1
+    for i in range(noted):
+        pending.taken[pending.stage[i]] = 0
+        for r in range(demand.shape[1]):
+            free[pending.node[i], r] += demand[pending.stage[i], r]
+    return wrong
+
+
+def wrap(own: Any, name: str | None = None) -> Scheduler:
     """Return a scheduler of a user's object or class with `launch(stages, machines, now_s) -> pairs`.
 
-    A class is instantiated for each emulation, with its parameters (`actors.schedulers.user.parameters`) and
-    `heartbeat_s`; an object is copied. A method `start(num_nodes, seed)`, if there is one, is called first.
+    It has `heartbeat_s` whether the class states it or not.
 
     Raises:
         InputError: its `heartbeat_s` is not a duration, or an argument has no default.
@@ -177,7 +273,7 @@ def wrap_own_dags(own: Any, name: str | None = None) -> Scheduler:
         worlds=DAG_WORLDS,
         ignores=IGNORED,
         host=lambda setting: Host(own, setting, mine),
-        remade=(wrap_own_dags, (own, name)),
+        remade=(wrap, (own, name)),
     )
 
 

@@ -12,7 +12,7 @@ The kernel stops at a job's arrival, binds the tasks to the nodes that the class
 sees of the nodes is the scheduler's own bookkeeping, from what it assigned and what nodes reported.
 """
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -37,8 +37,7 @@ from actors.schedulers.jobs.build import build_world, most_tasks
 from actors.schedulers.jobs.late_binding import next_arrival, note_attempt, on_done
 from actors.schedulers.jobs.least_work import DOWN, add_work
 from actors.schedulers.jobs.probing import NO_VERSION, ONE
-from actors.schedulers.user.host import OwnHost, first_outside
-from actors.schedulers.user.parameters import described
+from actors.schedulers.user.own import OwnHost, described, first_outside
 from actors.setting import Setting
 from clusters.capacity import capacities
 from clusters.matching import billionths
@@ -179,11 +178,8 @@ def build(setting: Setting) -> tuple[World, State]:
     )
 
 
-def wrap_own(own: Any, name: str | None = None) -> Scheduler:
-    """Make a scheduler of a user's object or class that has `place(job, nodes) -> node ids`.
-
-    Each emulation makes an object of a class, with its parameters (`actors.schedulers.user.parameters`); an object is
-    copied. A method `start(num_nodes, seed)`, if there is one, is called first.
+def wrap(own: Any, name: str | None = None) -> Scheduler:
+    """Return a scheduler of a user's object or class that has `place(job, nodes) -> node ids`.
 
     Raises:
         InputError: there is no such method, or an argument without a default.
@@ -200,17 +196,53 @@ def wrap_own(own: Any, name: str | None = None) -> Scheduler:
         build=build,
         advance=advance,
         host=lambda setting: Host(own, setting),
-        remade=(wrap_own, (own, name)),
+        remade=(wrap, (own, name)),
     )
 
 
-class Host(OwnHost):
-    """The Python side of an emulation: answers arrivals with the user's scheduler."""
+class JobsHost(OwnHost):
+    """The Python side of an emulation of jobs: what users' schedulers get to know of jobs and nodes."""
 
     def __init__(self, own: Any, setting: Setting):
+        self.resources, has = setting.resources, capacities(setting.cluster, setting.resources)
+        self.capacity = {name: read_only(has[:, r].copy()) for r, name in enumerate(setting.resources)}
         super().__init__(own, setting)
-        self._resources = setting.resources
-        self._capacity = capacity_of(setting)
+
+    def share_done(self, world: Any, state: Any) -> float:
+        """Return the share of the tasks that have arrived: the scheduler is asked at arrivals."""
+        return float(world.counts[N_ARRIVED : N_ARRIVED + 2].sum()) / float(world.work.end_task[-1])
+
+    def describe(self, world: Any, index: int) -> Job:
+        """Return what is known of a job."""
+        info, demand = world.work[index], dict[str, float]()
+        if world.room.active == 1:
+            needed = world.room.demand[world.room.of_job[index]] / UNIT
+            demand = dict(zip(self.resources, needed.tolist(), strict=True))
+        times_s = int(info.submit) / NS, int(info.estimate) / NS
+        num_tasks = int(info.end_task - info.first_task)
+        return Job(int(index), times_s[0], num_tasks, times_s[1], bool(info.is_long), demand)
+
+    def check_fits(self, chosen: np.ndarray, job: Job, did: str, known_as: str) -> None:
+        """Refuse a node on which not every task of a job ever fits.
+
+        Args:
+            chosen: node ids.
+            did: what the scheduler did, as in "place() returned".
+            known_as: where it finds what nodes have.
+        """
+        for resource, needed in job.demand.items():
+            has = self.capacity[resource]
+            lacks = billionths(has[chosen]) < billionths(needed)
+            if lacks.any():
+                node = int(chosen[np.argmax(lacks)])
+                raise InputError(
+                    f"scheduler {self.name}: {did} node {node} for job {job.job_id}, whose tasks need {needed:g} of"
+                    f" {resource}; the node has {has[node]:g} ({known_as})"
+                )
+
+
+class Host(JobsHost):
+    """Answers arrivals with the user's scheduler."""
 
     def compile(self, world: Any, state: State) -> None:
         """Compile the functions that the host calls."""
@@ -218,26 +250,18 @@ class Host(OwnHost):
         self._place_assigned = direct(place_assigned, world, state, number, number, number)
         self._place_lost = direct(place_lost, world, state, number, number, number, number)
 
-    def share_done(self, world: Any, state: State) -> float:
-        """Return the share of the tasks that have arrived: the scheduler is asked at arrivals."""
-        return float(world.counts[N_ARRIVED : N_ARRIVED + 2].sum()) / float(world.work.end_task[-1])
-
     def __call__(self, world: Any, state: State) -> None:
         """Place the tasks of the job that has arrived, or the task that was lost."""
         now = world.queue.now[0]
         t, me, again = np.int64(now.time), np.int64(now.dst), now.kind == LOST
         index, *lost = KINDS[int(now.kind)].read((now.a, now.b, now.c, now.d)).values()
-        info = world.work[index]
-        num_tasks = 1 if again else int(info.end_task - info.first_task)
-        times = int(info.submit) / NS, num_tasks, int(info.estimate) / NS
-        job = Job(int(index), *times, bool(info.is_long), demand_of(world, self._resources, int(index)))
+        job = self.describe(world, index)
+        if again:
+            job = replace(job, num_tasks=1)
         ids = self.ask("place", job, self._nodes(state, t), about=f" (job {job.job_id})")
         chosen = _checked(self.array_of(ids), job, world.nodes.size, self.name)
-        if world.room.active == 1:
-            check_fits(
-                chosen, job, self._capacity, f"scheduler {self.name}: place() returned", "nodes.capacity"
-            )
-        state.placer.assigned[:num_tasks] = chosen
+        self.check_fits(chosen, job, "place() returned", "nodes.capacity")
+        state.placer.assigned[: job.num_tasks] = chosen
         if again:
             self._place_lost(world, state, t, me, index, lost[0])
         else:
@@ -251,44 +275,10 @@ class Host(OwnHost):
         work_left_s = np.where(ledger.work >= DOWN, np.inf, np.maximum(ledger.work - done, 0) / NS + wholes_s)
         tasks, slots = read_only(state.tasks.copy()), read_only(state.slots.copy())
         free = {
-            name: read_only(self._capacity[name] - state.held[:, r] / UNIT)
-            for r, name in enumerate(self._resources)
+            name: read_only(self.capacity[name] - state.held[:, r] / UNIT)
+            for r, name in enumerate(self.resources)
         }
-        return Nodes(read_only(work_left_s), tasks, slots, state.placer.first, self._capacity, free)
-
-
-def capacity_of(setting: Setting) -> dict[str, np.ndarray]:
-    """Return what nodes have, [N] by resource that tasks hold; read-only."""
-    has = capacities(setting.cluster, setting.resources)
-    return {name: read_only(has[:, r].copy()) for r, name in enumerate(setting.resources)}
-
-
-def demand_of(world: Any, resources: tuple[str, ...], job: int) -> dict[str, float]:
-    """Return the most that a task of a job needs, by resource; empty where tasks take slots."""
-    if world.room.active == 0:
-        return {}
-    needed = world.room.demand[world.room.of_job[job]] / UNIT
-    return dict(zip(resources, needed.tolist(), strict=True))
-
-
-def check_fits(
-    chosen: np.ndarray, job: Job, capacity: dict[str, np.ndarray], says: str, known_as: str
-) -> None:
-    """Refuse a node on which not every task of a job ever fits.
-
-    Args:
-        chosen: node ids.
-        says: the scheduler and what it did, as in "scheduler mine: place() returned".
-        known_as: where it finds what nodes have.
-    """
-    for resource, needed in job.demand.items():
-        lacks = billionths(capacity[resource][chosen]) < billionths(needed)
-        if lacks.any():
-            node = int(chosen[np.argmax(lacks)])
-            raise InputError(
-                f"{says} node {node} for job {job.job_id}, whose tasks need {needed:g} of {resource}; the node has"
-                f" {capacity[resource][node]:g} ({known_as})"
-            )
+        return Nodes(read_only(work_left_s), tasks, slots, state.placer.first, self.capacity, free)
 
 
 def _checked(found: np.ndarray, job: Job, num_nodes: int, name: str) -> np.ndarray:

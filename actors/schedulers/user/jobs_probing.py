@@ -30,39 +30,62 @@ job comes), `central` (False), `refuse_behind_long` (False: nodes with long work
 a call to Python), and, as in Hawk, `steal_attempts` (0) and `steal_limit` (10,000).
 """
 
-from typing import NamedTuple
+import inspect
+import math
+import pickle
+from collections import deque
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from functools import cached_property, lru_cache, partial
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from actors import constraints
+from actors.conditions import NS, read_only
 from actors.failures import draw_available_node, draw_known_up, is_down, is_known_down, receive_node_state
-from actors.kernel.compiled import compiled, entry, inlined
+from actors.kernel.compiled import compiled, direct, entry, inlined
 from actors.kernel.cost import take
+from actors.kernel.message_kinds import KINDS
 from actors.kernel.messages import ARRIVAL, FAIL, LOST, NODE_DOWN, NODE_UP, read_job, read_lost
-from actors.kernel.queue import MOST_ACTORS, NEVER, NONE, PYTHON, RUNNING, SOURCE_SHIFT
+from actors.kernel.queue import MESSAGE, MOST_ACTORS, NEVER, NONE, PYTHON, RUNNING, SOURCE_SHIFT
 from actors.kernel.random import AGAIN, OWN_DRAWS, below, random_bits
-from actors.kernel.sums import carry, multiple, pack
+from actors.kernel.sums import carry, multiple, pack, total_ns
 from actors.nodes import messages
 from actors.nodes.failing import is_void
+from actors.nodes.messages import DONE, REJECTED
 from actors.nodes.reporting import Loads, add_load, make_loads
 from actors.nodes.stealing import Stealing, on_steal, start_stealing
 from actors.nodes.waiting import length_of
 from actors.nodes.worker import node_event, serve
 from actors.nodes.world import N_AGAIN, N_PLACEMENTS, N_PROBES, N_REJECTIONS, N_SENT_AGAIN, Rules, World
-from actors.resources import idle_slots
+from actors.nodes.worlds import JOB_WORLDS
+from actors.resources import idle_slots, node_slots
+from actors.scheduler import Parameter, Scheduler
 from actors.schedulers.jobs import late_binding, probing
 from actors.schedulers.jobs.build import build_world, long_jobs, most_tasks
 from actors.schedulers.jobs.job_info import is_long
-from actors.schedulers.user.jobs_messages import (
+from actors.schedulers.jobs.sparrow import SCHEDULERS
+from actors.schedulers.user.jobs_central import Job, JobsHost
+from actors.schedulers.user.messages import (
     OWN_ASK,
+    OWN_FREED,
+    OWN_LOAD,
+    OWN_MESSAGE,
+    OWN_TASKS,
+    OWN_WAKE,
     read_own_ask,
     send_own_ask,
     send_own_ask_again,
     send_own_freed,
     send_own_load,
+    send_own_message,
     send_own_tasks,
+    send_own_wake,
 )
+from actors.schedulers.user.own import OwnHost, described, first_outside, unpickled
 from actors.setting import Setting
+from workloads.errors import InputError
 
 MOST_PER_TASK, MOST_ANYWAY = 8, 64
 """How many messages an event may send: for each task of the largest job, and besides."""
@@ -79,7 +102,7 @@ class State(NamedTuple):
     loads: Loads  # of tasks that wait or run; empty where no node is asked
     # [T] the scheduler that its job's handed a task over to, or NONE; empty without `on_tasks`
     handed: np.ndarray
-    # [T] known to the node: the scheduler, if not its job's, that placed the task there, or NONE; likewise empty
+    # [T] known to the node: the scheduler, if not its job's, that placed the task there, or NONE; else empty, too
     placer: np.ndarray
     refuses: bool  # nodes with long work refuse probes of short jobs
     asks_nodes: bool  # the class has `on_probe`
@@ -190,10 +213,10 @@ def load_of(w: World, p: State, t: int, node: int) -> tuple[int, int, int]:
     length, work, wholes = np.int64(0), p.loads.work[node], p.loads.wholes[node]
     entry = w.nodes.head[node]
     while entry != NONE:
-        here = length_of(w.entries, entry)
-        length += here
+        entries = length_of(w.entries, entry)
+        length += entries
         if w.entries.task[entry] == NONE:
-            more, more_wholes = multiple(w.work.estimate[w.entries.job[entry]], here)
+            more, more_wholes = multiple(w.work.estimate[w.entries.job[entry]], entries)
             work, wholes = carry(work + more, wholes + more_wholes)
         entry = w.entries.next[entry]
     running = w.nodes.running[node]
@@ -357,3 +380,413 @@ def build(setting: Setting) -> tuple[World, State]:
         asks_ends=handles("on_done"),
         asks_freed=handles("on_freed"),
     )
+
+
+MEANT = {
+    p.name: p
+    for p in (
+        SCHEDULERS,
+        Parameter("coordinators", 0, "integer", "schedulers to which no job comes", low=0, high=10_000),
+        Parameter("central", False, "flag", "a central scheduler for long jobs"),
+        Parameter("refuse_behind_long", False, "flag", "nodes with long work send probes of short jobs back"),
+        Parameter("steal_attempts", 0, "integer", "victims asked before a thief gives up", low=0, high=1000),
+        Parameter(
+            "steal_limit", 10_000, "integer", "the most probes taken from one victim", low=1, high=1_000_000
+        ),
+    )
+}
+"""Attributes of a class that have a meaning, by name."""
+
+
+def with_meanings(parameters: Iterable[Parameter], scheduler: str) -> tuple[Parameter, ...]:
+    """Return the parameters of a user's class or object, those that have a meaning with their kinds and bounds.
+
+    Raises:
+        InputError: the class's own value of one of these is invalid.
+    """
+    return tuple(
+        replace(known, default=known.parse(p.default, scheduler)) if (known := MEANT.get(p.name)) else p
+        for p in parameters
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class NodeView:
+    """What a node tells of itself, in `on_probe` there and then, in `on_load` as it was when it answered.
+
+    Attributes:
+        node_id: its number.
+        idle_slots: slots without a task, and not held for an answer.
+        has_long: a long task, or a probe of a long job, runs or waits there.
+        queued: tasks and probes that wait.
+        work_left_s: estimated work of tasks and probes that wait, and of tasks that run, less the time for which the
+            one has run that started last; infinite: the node is down.
+    """
+
+    node_id: int
+    idle_slots: int
+    has_long: bool
+    queued: int
+    work_left_s: float
+
+
+class Cluster:
+    """What a handler of a user's scheduler can do, and what it knows. It is valid until the handler ends.
+
+    Attributes:
+        now_s: virtual time.
+        num_nodes: nodes are 0 to `num_nodes` - 1.
+        slots: [N] tasks that each node can run at once; read-only.
+        first_long: nodes below it are for short jobs alone.
+        capacity: [N] what nodes have, by resource; empty in runs where tasks take slots; read-only.
+        scheduler: which scheduler this is, from 0: probe schedulers, then coordinators, then the central one.
+        num_schedulers: probe schedulers.
+        coordinators: numbers of the coordinators.
+    """
+
+    def __init__(self, host: Any, slots: np.ndarray, first_long: int, schedulers: int, coordinators: int):
+        self._host, self.num_nodes, self.first_long = host, slots.size, first_long
+        self.capacity: dict[str, np.ndarray] = host.capacity
+        self.slots = read_only(slots.view())
+        self.num_schedulers = schedulers
+        self.coordinators = range(schedulers, schedulers + coordinators)
+        self.now_s, self.scheduler = 0.0, int(NONE)
+        self._held: dict[tuple[int, int], deque[tuple[int, int]]] = {}  # tasks handed over, by actor and job
+
+    def draw(self, job: Job, count: int) -> np.ndarray:
+        """Return `count` different random nodes, others at each call; at first those that `sparrow` draws for the job.
+
+        Tasks of the job fit on them. Where there are fewer such nodes, all come in turn before any comes again.
+        """
+        world, state, _, me = self._at
+        count = self._counted("draw", count)
+        self._draw(world, state, me, job.job_id, count)
+        return state.probing.nodes[:count].copy()
+
+    def draw_again(self, job: Job, first: int = 0) -> int:
+        """Return another random node that is up and on which the job's tasks fit, from `first` on; -1 for none.
+
+        Where no node from `first` on is large enough, it is one before it.
+        """
+        world, state, _, me = self._at
+        if not 0 <= first < self.num_nodes:
+            raise self._error("draw_again", f"first node {first}, which is not there")
+        return int(self._draw_one(world, state, me, job.job_id, int(first)))
+
+    def probe(self, job: Job, nodes: Any, times: int = 0) -> None:
+        """Send a probe to each of some nodes; `times` is how often it has been sent back, 0 for a first one."""
+        self._arrived_here("probe", job)
+        count = self._to("probe", nodes, job)
+        self._probe(*self._at, job.job_id, count, int(times))
+
+    def place(self, job: Job, nodes: Any) -> None:
+        """Bind the job's next tasks to nodes, one to each: of a job that arrived here, or was handed over."""
+        index, me = job.job_id, self._at[3]
+        held = self._held.get((me, index))
+        if held is not None:
+            left, here = sum(size for _, size in held), " here"
+        elif self._homes.item(index) == me:
+            left, here = self._left(index), ""
+        else:
+            left, here = 0, " here"
+        count = self._to("place", nodes, job)
+        if count > left:
+            raise self._error("place", f"{count} nodes, and job {index} has {left} tasks left{here}")
+        if held is None:
+            self._place(*self._at, index, count)
+            return
+        begin = 0
+        while begin < count:
+            first, size = held.popleft()
+            now = min(size, count - begin)
+            self._place_handed(*self._at, index, first, begin, now)
+            begin += now
+            if now < size:
+                held.appendleft((first + now, size - now))
+        if count == left:
+            del self._held[me, index]
+
+    def hand_over(self, job: Job, scheduler: int, count: int) -> None:
+        """Have another scheduler place the job's next `count` tasks; its `on_tasks` gets them a network delay later."""
+        self._host.require("on_tasks", "tasks are handed over")
+        self._arrived_here("hand_over", job)
+        to, left = self._other("hand_over", scheduler), self._left(job.job_id)
+        if not 1 <= count <= left:
+            raise self._error("hand_over", f"{count} tasks, and job {job.job_id} has {left} left")
+        if to == self._at[3]:
+            raise self._error("hand_over", f"scheduler {scheduler}, which it is")
+        self._counted("hand_over", 1)
+        self._hand(*self._at, job.job_id, to, int(count))
+
+    def ask(self, nodes: Any, number: int = 0) -> None:
+        """Ask nodes how much work they have; `on_load` gets each answer, with the number, after two network delays."""
+        self._host.require("on_load", "it asks nodes for their load")
+        self._ask_nodes(*self._at, self._to("ask", nodes), int(number))
+
+    def is_down(self, node: int) -> bool:
+        """Return whether a node is down, as far as schedulers know."""
+        if not 0 <= node < self.num_nodes:
+            raise self._error("is_down", f"node {node}; node ids are 0 to {self.num_nodes - 1}")
+        faults = self._at[0].faults
+        return bool(faults.active and not int(faults.actors.heard[node]) & 1)
+
+    def send(self, scheduler: int, a: int = 0, b: int = 0, c: int = 0) -> None:
+        """Send three whole numbers to another scheduler; `on_message` gets them after the network delay."""
+        world, _, t, me = self._at
+        to = self._other("send", scheduler)
+        self._counted("send", 1)
+        self._send(world, t, me, to, int(a), int(b), int(c))
+
+    def wake(self, after_s: float, number: int = 0) -> None:
+        """Have `on_wake(number)` called after a time."""
+        world, _, t, me = self._at
+        if not (math.isfinite(after_s) and after_s >= 0):
+            raise self._error("wake", f"{after_s!r} s; want a time from 0 on")
+        self._counted("wake", 1)
+        self._wake(world, t + round(after_s * NS), me, int(number))
+
+    def _compile(self, world: Any, state: State) -> None:
+        """Compile what the methods call."""
+        n = np.int64(0)
+        self._draw = direct(draw, world, state, n, n, n)
+        self._draw_one = direct(draw_one, world, state, n, n, n)
+        self._probe = direct(send_probes_to, world, state, n, n, n, n, n)
+        self._place = direct(place_next, world, state, n, n, n, n)
+        self._send = direct(send_own_message, world, n, n, n, n, n, n)
+        self._wake = direct(send_own_wake, world, n, n, n)
+        if state.loads.work.size:
+            self._ask_nodes = direct(ask_nodes, world, state, n, n, n, n)
+        if state.handed.size:
+            self._hand = direct(hand_next, world, state, n, n, n, n, n)
+            self._place_handed = direct(place_handed, world, state, n, n, n, n, n, n)
+        self._last_scheduler = world.queue.seq.size - 2 - self.num_nodes
+        self._homes = np.asarray(world.work.home)
+        self._ends, self._next = np.asarray(world.work.end_task), np.asarray(world.jobs.next_task)
+
+    def _begin(self, world: Any, state: State, time: int, actor: int) -> None:
+        """Note for which actor, and when, a handler is called."""
+        self._at, self._sends = (world, state, time, actor), 0
+        self.now_s = time / NS
+        self.scheduler = actor - self.num_nodes if actor >= self.num_nodes else int(NONE)
+
+    def _error(self, what: str, got: str) -> InputError:
+        return InputError(f"scheduler {self._host.name}: {what}() got {got}")
+
+    def _left(self, index: int) -> int:
+        """Return how many tasks of a job its scheduler has not handed out."""
+        return int(self._ends.item(index) - self._next.item(index))
+
+    def _other(self, what: str, scheduler: int) -> int:
+        """Return the actor of a scheduler's number."""
+        if not 0 <= scheduler <= self._last_scheduler:
+            raise self._error(what, f"scheduler {scheduler}; they are 0 to {self._last_scheduler}")
+        return self.num_nodes + int(scheduler)
+
+    def _arrived_here(self, what: str, job: Job) -> None:
+        """Refuse a job of another scheduler: that one alone knows how many of its tasks are left."""
+        home = self._homes.item(job.job_id)
+        if home != self._at[3]:
+            there = f"job {job.job_id}, which arrived at scheduler {home - self.num_nodes}"
+            raise self._error(what, f"{there}; only that one can do this")
+
+    def _to(self, what: str, nodes: Any, job: Job | None = None) -> int:
+        """Put node ids where the kernel reads them; return how many. Tasks of a job that is given must fit there."""
+        if job is not None and self.capacity:
+            self._check_fits(what, nodes, job)
+        drawn = self._at[1].probing.nodes
+        only = nodes[0] if type(nodes) is list and len(nodes) == 1 else None
+        if type(only) is int and 0 <= only < self.num_nodes:
+            drawn[0] = only
+            return self._counted(what, 1)
+        found = np.asarray(nodes)
+        if found.ndim != 1 or (found.size and found.dtype.kind not in "iu"):
+            raise self._error(what, f"{found.dtype} of shape {found.shape}; want node ids")
+        if (wrong := first_outside(found, self.num_nodes)) is not None:
+            raise self._error(what, f"node {wrong}; node ids are 0 to {self.num_nodes - 1}")
+        count = self._counted(what, found.size)
+        drawn[:count] = found
+        return count
+
+    def _check_fits(self, what: str, nodes: Any, job: Job) -> None:
+        """Refuse a node that is too small: an entry of the job would wait there for ever."""
+        found = np.asarray(nodes)
+        if found.ndim == 1 and found.dtype.kind in "iu" and first_outside(found, self.num_nodes) is None:
+            known = self._host.known(job)  # whatever the class has changed of its own
+            self._host.check_fits(found, known, f"{what}() got", "cluster.capacity")
+
+    def _counted(self, what: str, count: int) -> int:
+        """Count messages that one handler sends.
+
+        Raises:
+            InputError: they are more than there is room for.
+        """
+        self._sends += 0 if what == "draw" else count
+        most = self._at[1].probing.nodes.size
+        if count < 0 or max(count, self._sends) > most:
+            raise InputError(
+                f"scheduler {self._host.name}: {what}() of {count} nodes or messages; a handler sends at most {most:,}"
+                f" ({MOST_PER_TASK} for each task of the largest job, and {MOST_ANYWAY} more)"
+            )
+        return int(count)
+
+
+KEPT_JOBS = 1 << 16
+MESSAGE_WORDS = MESSAGE.itemsize // 8
+
+
+def wrap(own: Any, name: str | None = None) -> Scheduler:
+    """Return a scheduler of a user's object or class that has `on_arrival(job, cluster)`.
+
+    Raises:
+        InputError: an argument of the class has no default, or an attribute with a meaning has an invalid value.
+    """
+    face = described(own, name, "a user's probing scheduler")
+    face["parameters"] = with_meanings(face["parameters"], face["name"])
+    kind = own if isinstance(own, type) else type(own)
+    return Scheduler(
+        **face,
+        worlds=JOB_WORLDS,
+        build=build,
+        advance=advance,
+        host=lambda setting: Host(own, setting),
+        remade=(wrap, (own, name)),
+        hybrid=bool(getattr(kind, "central", False)),
+    )
+
+
+def _sender(key: int) -> int:
+    """Return the actor that sent a message, by the message's key."""
+    return (key >> SOURCE_SHIFT) & (MOST_ACTORS - 1)
+
+
+class Host(JobsHost):
+    """The Python side of an emulation: calls the handlers."""
+
+    def __init__(self, own: Any, setting: Setting):
+        self._own, self._setting = own, setting
+        self.schedulers: dict[int, Any] = {}  # by actor; that of the nodes by NONE
+        super().__init__(own, setting)
+        self.schedulers[int(NONE)] = self.scheduler
+
+    @cached_property
+    def _cluster(self) -> Cluster:
+        """What handlers get; made before `start` is called."""
+        parameters, cluster = self._setting.parameters, self._setting.cluster
+        counts = (int(parameters.get("schedulers", 10)), int(parameters.get("coordinators", 0)))
+        first_long = cluster.partition(self._setting.long_partition or 1.0)
+        return Cluster(self, node_slots(self._setting), first_long, *counts)
+
+    def start_arguments(self, setting: Setting) -> tuple[Any, ...]:
+        """Return what `start` gets: the number of nodes, a seed of the object's own, and `cluster` if it takes that."""
+        index = self._cluster.scheduler
+        seed = setting.seed
+        if index >= 0:
+            seed = int(np.random.SeedSequence(seed, spawn_key=(index,)).generate_state(1, np.uint64)[0] >> 1)
+        given = (setting.cluster.num_nodes, seed, self._cluster)
+        try:
+            inspect.signature(self.scheduler.start).bind(*given)
+        except (TypeError, ValueError):  # it takes two, or is written in C
+            return given[:2]
+        return given
+
+    def compile(self, world: Any, state: State) -> None:
+        """Compile the functions that the host calls."""
+        self._cluster._compile(world, state)
+        if state.asks_nodes:
+            n = np.int64(0)
+            self._accept = direct(handle_at_node, world, state, n, n)
+            self._reject = direct(turn_back, world, n, n)
+            self._load = direct(load_of, world, state, n, n)
+        self._seen: Any = None
+        self._job = lru_cache(KEPT_JOBS)(partial(self.describe, world))
+
+    def __call__(self, world: Any, state: State) -> None:
+        """Call the handler of the message at which the loop has stopped."""
+        if world is not self._seen:
+            self._seen, self._message = world, np.asarray(world.queue.now).view(np.int64)[:MESSAGE_WORDS]
+        time, key, kind, actor, *columns = self._message.tolist()
+        carried = KINDS[kind].read(columns)
+        cluster = self._cluster
+        cluster._begin(world, state, time, actor)
+        if actor < cluster.num_nodes:
+            self._probed(world, state, time, actor, carried["job"])
+            return
+        scheduler = self.schedulers.get(actor)
+        self.scheduler = self._made(actor) if scheduler is None else scheduler
+        if kind == ARRIVAL:
+            job = carried["job"]
+            self.ask("on_arrival", self._job(job), cluster, about=f" (job {job})")
+        elif kind == DONE or kind == OWN_FREED:
+            name = "on_done" if kind == DONE else "on_freed"
+            start_s, finish_s = carried["start"] / NS, carried["finish"] / NS
+            self.ask(name, self._job(carried["job"]), carried["node"], start_s, finish_s, cluster)
+        elif kind == OWN_TASKS:
+            self._handed_over(actor, *carried.values())
+        elif kind == OWN_LOAD:
+            node, question, work_left, has_long, idle, waiting = carried.values()
+            work_left_s = math.inf if work_left >= NEVER else total_ns(work_left) / NS
+            view = NodeView(node, idle, bool(has_long), waiting, work_left_s)
+            self.ask("on_load", view, question, cluster)
+        elif kind == REJECTED:
+            self.require("on_rejected", "a probe came back")
+            self.ask("on_rejected", self._job(carried["job"]), _sender(key), carried["round"], cluster)
+        elif kind == OWN_WAKE:
+            self.require("on_wake", "it asked to be woken")
+            self.ask("on_wake", *carried.values(), cluster)
+        elif kind == OWN_MESSAGE:
+            self.require("on_message", "a message came")
+            self.ask("on_message", _sender(key) - cluster.num_nodes, tuple(carried.values()), cluster)
+
+    def _probed(self, world: Any, state: State, t: int, node: int, job: int) -> None:
+        """Ask whether a node accepts a probe."""
+        self.scheduler = self.schedulers[int(NONE)]
+        queued, work, has_long = self._load(world, state, t, node)
+        idle = int(idle_slots(world, node))
+        view = NodeView(node, idle, bool(has_long), int(queued), total_ns(int(work)) / NS)
+        answer = self.ask("on_probe", self._job(job), view, self._cluster)
+        try:
+            accepts = bool(answer)
+        except BaseException as error:  # such as of an array
+            raise self._raised("on_probe", error) from error
+        if accepts:
+            self._accept(world, state, t, node)
+        else:
+            self._reject(world, t, node)
+
+    def _handed_over(self, actor: int, job: int, first: int, count: int, lost_at: int) -> None:
+        """Note tasks that another scheduler has handed over, or that were lost with their node, and tell of them."""
+        self._cluster._held.setdefault((actor, job), deque()).append((first, count))
+        if lost_at != NONE and callable(getattr(self.scheduler, "on_lost", None)):
+            self.ask("on_lost", self._job(job), lost_at, self._cluster)
+        self.ask("on_tasks", self._job(job), count, self._cluster)
+
+    def require(self, name: str, why: str) -> None:
+        """Refuse a scheduler that lacks a method."""
+        if not callable(getattr(self.scheduler, name, None)):
+            raise InputError(f"scheduler {self.name}: {why}, and it has no method {name}")
+
+    def _made(self, actor: int) -> Any:
+        """Return the object of an actor, made when its first message comes."""
+        OwnHost.__init__(self, self._own, self._setting)
+        self.schedulers[actor] = self.scheduler
+        return self.scheduler
+
+    def known(self, job: Job) -> Job:
+        """Return what is known of a job, by its id."""
+        found: Job = self._job(job.job_id)
+        return found
+
+    def save(self) -> bytes:
+        """Return the objects of all actors, pickled, and what was handed over to each."""
+        saved = {}
+        for actor, own in self.schedulers.items():
+            self.scheduler = own
+            saved[actor] = super().save()
+        return pickle.dumps((saved, self._cluster._held))
+
+    def load(self, saved: bytes) -> None:
+        """Restore what `save` saved."""
+        kind = type(self.schedulers[int(NONE)])
+        objects, self._cluster._held = pickle.loads(saved)
+        self.schedulers = {actor: unpickled(own, kind) for actor, own in objects.items()}
+        self.scheduler = self.schedulers[int(NONE)]

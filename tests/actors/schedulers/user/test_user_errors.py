@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 import emu
-from actors.schedulers.user.errors import raised
+from actors.schedulers.user.own import raised
 
 RUN: dict[str, Any] = {"workload": "yahoo", "nodes": 20, "workload_options": {"jobs": 5}, "in_process": True}
 OF_COFLOWS = RUN | {

@@ -13,7 +13,7 @@ from emulations import emulate_small, jobs
 
 from actors.scheduler import resolve_parameters
 from actors.schedulers.registry import find_scheduler
-from actors.schedulers.user.parameters import make_own
+from actors.schedulers.user.own import make_own
 from actors.schedulers.variants import Variant, make_variant, named_apart, read_variant, variant
 from workloads.errors import InputError
 
