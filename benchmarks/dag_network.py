@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 
 from actors.hosting.outcome import Observe, peak_rss_mb
-from actors.hosting.virtual import emulate
+from actors.hosting.runs import emulate
 from actors.kernel.compiled import direct
 from actors.kernel.turns import Turns, take_turns
 from actors.schedulers.registry import find_scheduler

@@ -26,7 +26,7 @@ import numpy as np
 
 from actors.hosting.ray_session import close, connect
 from actors.kernel.compiled import waiting_entry
-from actors.kernel.sockets import READS, ready, receive, send
+from actors.kernel.system_calls import READS, ready, receive, send
 from benchmarks.machines import ADDRESS, HEAD, OTHER, inside, two_machines
 from benchmarks.measuring import ROOT, in_turn, options, show
 

@@ -24,7 +24,7 @@ import numpy as np
 from actors.environment import Pace
 from actors.hosting.live import emulate_live
 from actors.hosting.outcome import Observe, Outcome
-from actors.hosting.virtual import emulate
+from actors.hosting.runs import emulate
 from actors.scheduler import needs_global_view, resolve_parameters
 from actors.schedulers.registry import find_scheduler, scheduler_names
 from actors.setting import Network, Setting, Switch

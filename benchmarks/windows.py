@@ -40,14 +40,21 @@ import numpy as np
 
 from actors.hosting.choosing import barrier_us, expect
 from actors.hosting.grouping import Grouping
+from actors.hosting.groups import OnRay
 from actors.hosting.outcome import Observe
 from actors.hosting.partition import Partition
 from actors.hosting.ray_session import close, connect
-from actors.hosting.ray_windows import Meetings, WindowSession
 from actors.hosting.recorded import read_events
 from actors.hosting.recording import Recording
-from actors.hosting.virtual import emulate
-from actors.hosting.windows import divide, emulate_here, lookahead_ns, window_ns
+from actors.hosting.runs import emulate
+from actors.hosting.windows import (
+    Meetings,
+    WindowSession,
+    divide,
+    emulate_windows,
+    lookahead_ns,
+    window_ns,
+)
 from actors.kernel.compiled import compiled
 from actors.kernel.queue import NEVER, NONE, Queue
 from actors.kernel.window import find_barrier, make_frame
@@ -134,10 +141,10 @@ NEEDS = {"YH1_sub": YH1_SUB, "GOOG_subtrace": GOOG_SUB, "facebook-coflows": FACE
 
 def in_partitions(setting: Setting, partitions: int, whole: np.ndarray) -> Run:
     """Run a setting in Ray actors on this machine, which meet in shared memory."""
-    session = WindowSession(setting, Observe(), partitions, None, "memory")
+    session = WindowSession(OnRay, setting, Observe(), partitions, window_ns(setting, None))
     try:
         session.start()
-        session.share_memory()
+        session.share_memory(must=True)
         meetings = session.windows
         assert isinstance(meetings, Meetings)
         assert session.run(MOST_S).done, "no end within an hour"
@@ -264,7 +271,7 @@ def barriers(asked: argparse.Namespace) -> None:
         cast = Partition(setting, Observe(), whole=False).cast()
         for partitions in numbers:
             least = needed(messages, divide(setting, cast, partitions))
-            taken = emulate_here(setting, Observe(), partitions).windows
+            taken = emulate_windows(setting, Observe(), partitions=partitions, in_process=True).windows
             figures = [f"{len(messages):,}", f"{taken:,}", f"{least:,}", f"{least / taken:.0%}"]
             lines.append([name, str(partitions), *figures])
     show("barriers", lines)
@@ -272,10 +279,11 @@ def barriers(asked: argparse.Namespace) -> None:
 
 def measured_barrier_us(partitions: int, repeats: int) -> float:
     """Return what a barrier takes in so many Ray actors, the median of some runs."""
-    session = WindowSession(equal_tasks(MEAN_TASK_S, 1_000, 100), Observe(), partitions, None, "memory")
+    setting = equal_tasks(MEAN_TASK_S, 1_000, 100)
+    session = WindowSession(OnRay, setting, Observe(), partitions, window_ns(setting, None))
     try:
         session.start()
-        session.share_memory()
+        session.share_memory(must=True)
         return 1e6 * statistics.median(session.windows.barrier_s() for _ in range(repeats))
     finally:
         session.close()

@@ -18,7 +18,7 @@ import numpy as np
 from tqdm import tqdm
 
 from actors.hosting.partition import Observe
-from actors.hosting.virtual import emulate
+from actors.hosting.runs import emulate
 from actors.setting import Switch
 from benchmarks.measuring import options, setting_of, show
 from clusters.cluster import build_cluster

@@ -20,7 +20,7 @@ from pathlib import Path
 import numpy as np
 
 from actors.hosting.partition import Observe
-from actors.hosting.virtual import emulate
+from actors.hosting.runs import emulate
 from benchmarks.measuring import SHARED, Choice, options, setting_of
 from workloads.catalogue import load_workload
 from workloads.jobs import JobWorkload

@@ -15,9 +15,9 @@ from bounded_runs import ALL_TASKS, few_events, finish, started, steps
 
 from actors.hosting.partition import Observe, Outcome, Partition
 from actors.hosting.recorded import RECORDED
+from actors.hosting.runs import emulate
 from actors.hosting.stall import longest_s
-from actors.hosting.virtual import emulate
-from actors.hosting.windows import emulate_here
+from actors.hosting.windows import emulate_windows
 from actors.kernel.queue import RANK_SHIFT, SOURCE_SHIFT
 from actors.scheduler import resolve_parameters
 from actors.schedulers.registry import find_scheduler
@@ -101,7 +101,9 @@ def run_windows(
     setting: Setting, observe: Observe, partitions: int, quantum_s: float | None = None
 ) -> Outcome:
     """Run a setting in several partitions in this process."""
-    return emulate_here(setting, observe, partitions, quantum_s, few_events)
+    return emulate_windows(
+        setting, observe, partitions=partitions, quantum_s=quantum_s, in_process=True, progress=few_events
+    )
 
 
 def run_partition(setting: Setting, observe: Observe = ALL_TASKS) -> Partition:

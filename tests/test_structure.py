@@ -158,7 +158,7 @@ def test_imports_point_one_way() -> None:
 
 def test_ray_is_imported_in_one_place() -> None:
     places = {file for file in modules().values() if "ray" in packages_in(ast.walk(tree_of(file)))}
-    names = ("child", "ray_errors", "ray_live", "ray_pool", "ray_session", "ray_windows")
+    names = ("child", "groups", "live", "pool", "ray_session", "windows")
     assert places == {ROOT / "actors" / "hosting" / f"{name}.py" for name in names}
 
 

@@ -150,24 +150,24 @@ class Checkpoints:
             shutil.rmtree(begun, ignore_errors=True)
         numbers = self._numbers()
         number = max(numbers, default=0) + 1
-        beside = self.folder / f".{number:06d}"
-        beside.mkdir()
+        unfinished = self.folder / f".{number:06d}"
+        unfinished.mkdir()
         try:
             files = {}
             for k, snapshot in enumerate(snapshots):
-                with open(beside / f"{k}.npz", "wb") as file:
+                with open(unfinished / f"{k}.npz", "wb") as file:
                     # NumPy's stub takes any keyword for its own `allow_pickle`.
                     np.savez(file, **snapshot)  # type: ignore[arg-type]
                     _flush(file)
-                files[f"{k}.npz"] = _sha256(beside / f"{k}.npz")
+                files[f"{k}.npz"] = _sha256(unfinished / f"{k}.npz")
             meta = {**self._written_with(), "files": files, "at": asdict(at)}
-            with open(beside / META, "w", encoding="utf-8") as file:
+            with open(unfinished / META, "w", encoding="utf-8") as file:
                 json.dump({**meta, "sha256": _sha256_of_meta(meta)}, file, indent=2)
                 _flush(file)
-            beside.rename(self._path(number))
+            unfinished.rename(self._path(number))
             _flush_folder(self.folder)
         except BaseException:
-            shutil.rmtree(beside, ignore_errors=True)
+            shutil.rmtree(unfinished, ignore_errors=True)
             raise
         good = [n for n in [*numbers, number] if n not in self._refused]
         for old in {*numbers} - {*good[-self.keep :]}:

@@ -4,7 +4,7 @@ Ray ends the process that drives it when the raylet beside that dies, and some o
 in the middle of them. So this process never is that driver: it starts a child (`actors.hosting.ray_driver`), calls it
 through a pipe, and begins again with another child when one is gone or does not answer: a child that is connected to
 Ray gives a sign of life each second, and one without signs is killed. When this process is gone, a guard
-(`actors.hosting.guard`) ends the child and all that it started.
+(`actors.hosting.cleanup`) ends the child and all that it started.
 """
 
 import atexit
@@ -26,8 +26,14 @@ from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
 
-from actors.hosting.cleanup import end_session, has_dead_child, remove_folder, temporary_folder
-from actors.hosting.guard import WATCH_S, Guard
+from actors.hosting.cleanup import (
+    WATCH_S,
+    Guard,
+    end_session,
+    has_dead_child,
+    remove_folder,
+    temporary_folder,
+)
 from actors.hosting.interrupts import Lost
 from actors.scheduler import Scheduler
 from workloads.doing import doing

@@ -1,24 +1,34 @@
 """Removal of what killed processes leave on this machine: other processes, folders.
 
+    python -m actors.hosting.cleanup PROGRAM GRACE_S
+
+This is the guard, a process that outlives the program: it then ends the child that drives Ray, and removes what that
+leaves. A program that is killed cannot do that, nor can the child: Ray ends it as soon as its raylet is gone.
+
 A temporary folder is locked by flock(2) while the process that made it lives; process ids do not suffice, as containers
 that share a folder number their processes independently. Only this user's folders are removed.
-"""
+"""  # fmt: skip
 
 import atexit
 import fcntl
 import os
 import re
+import select
 import shutil
 import signal
+import subprocess
+import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
 PROCESSES = Path("/proc")
 _FOLDER = re.compile(r"emu_(?:ray|checkpoints|events|explain)_.*")
 KILL_S = 5.0  # for processes that were killed to be gone
+WATCH_S = 0.5  # between two checks of the processes that must live
+END_S = 5.0  # for a guard to end, when nothing is left to do
 _held: dict[Path, int] = {}
 """Temporary folders of this process to the open files by which they are locked."""
 
@@ -123,6 +133,11 @@ def is_gone(pid: int) -> bool:
     return _state(pid)[0] == "Z"  # it has ended, and its parent has not waited for it
 
 
+def is_stopped(pid: int) -> bool:
+    """Return whether a process was stopped by a signal, and not continued."""
+    return _state(pid)[0] in "Tt"
+
+
 def has_dead_child(parent: int, names: tuple[str, ...]) -> bool:
     """Return whether a child of a process with one of these names has ended; False where there is no /proc."""
     if not PROCESSES.is_dir():
@@ -167,3 +182,64 @@ def _state(pid: int) -> list[str]:
         return (PROCESSES / str(pid) / "stat").read_text().rpartition(")")[2].split()[:4]
     except OSError:
         return ["Z"] if PROCESSES.is_dir() else ["?"]
+
+
+class Guard:
+    """The guard of this process.
+
+    Args:
+        grace_s: for the child to end by itself, when this process is gone.
+        environment: in which the guard finds these packages.
+    """
+
+    def __init__(self, grace_s: float, environment: Mapping[str, str]):
+        self._process = subprocess.Popen(
+            [sys.executable, "-m", "actors.hosting.cleanup", str(os.getpid()), str(grace_s)],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            start_new_session=True,  # Ctrl-C is for this process alone
+            env=environment,
+        )
+
+    def watch(self, child: int) -> None:
+        """Send the guard the id of the child, which leads a session."""
+        self._write(child)
+
+    def close(self) -> None:
+        """Send the guard that nothing is left to do."""
+        self._write(0)
+        with suppress(subprocess.TimeoutExpired):
+            self._process.wait(END_S)
+        if self._process.stdin is not None:
+            self._process.stdin.close()
+
+    def _write(self, number: int) -> None:
+        with suppress(OSError):  # the guard was killed
+            if self._process.stdin is not None and not self._process.stdin.closed:
+                os.write(self._process.stdin.fileno(), b"%d\n" % number)
+
+
+def main() -> None:
+    """Wait until the program is gone, or sends that nothing is left to do."""
+    program, grace_s, child = int(sys.argv[1]), float(sys.argv[2]), 0
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, signal.SIG_IGN)
+    while os.getppid() == program:  # others may hold the pipe too: what the program has forked
+        if select.select([0], [], [], WATCH_S)[0]:
+            received = os.read(0, 4096).split()
+            if not received:
+                break
+            child = int(received[-1])
+            if not child:
+                return
+    end = time.monotonic() + grace_s
+    while child and not is_gone(child) and time.monotonic() < end:
+        time.sleep(0.05)
+    if child:
+        end_session(child)
+    remove_orphans()
+
+
+if __name__ == "__main__":
+    main()

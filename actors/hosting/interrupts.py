@@ -6,8 +6,6 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-ANSWER_S = 60.0  # for a partition of a live run to answer the driver, or to end
-COMPILE_S = 600.0  # for its answer when it has compiled its loop
 LAST_CHECKPOINT_S = 5.0  # the time after Ctrl-C for a last checkpoint
 ENDING = (signal.SIGTERM, signal.SIGHUP)  # what ends a program: `kill`, a terminal that closes
 

@@ -9,27 +9,31 @@ A message carries the time at which it is due, its sending plus the network dela
 arrive, it is handled late; the lateness of events shows how far a run can be trusted.
 
 One driver polls all partitions, ends the run when nothing is left to do, and collects their shares. The partitions
-are threads of this process, or Ray actors (`actors.hosting.ray_live`).
+are threads of this process, or Ray actors. Those of one machine send messages through shared memory, others by calls.
+Each actor has three threads: one runs the partition, one receives the calls of the others, in the order in which each
+of them made them, and one answers the driver.
 """
 
 import math
+import sys
 import time
+from collections.abc import Iterable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
-from contextlib import AbstractContextManager, closing
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from actors.environment import Pace
-from actors.hosting.child import in_child, pickle_by_value
 from actors.hosting.grouping import Grouping
-from actors.hosting.interrupts import ANSWER_S, Lost, interrupt
+from actors.hosting.groups import CONTROL, INBOX, Here, Only, OnRay
+from actors.hosting.interrupts import Lost, interrupt
 from actors.hosting.live_report import describe_live, live_timeline
-from actors.hosting.outcome import NS, Observe, Outcome
+from actors.hosting.outcome import NS, Observe, Outcome, merge_shares
 from actors.hosting.paced import RING_ROWS, ROUNDS, PacedPartition, Position
-from actors.hosting.partition import Partition, Report, Tell, merge_shares
-from actors.hosting.slices import getting_ready
+from actors.hosting.partition import Partition, Report, Tell
+from actors.hosting.ray_session import get
+from actors.hosting.runs import getting_ready, hosted
 from actors.hosting.stall import StallWatch
 from actors.hosting.windows import check_partitions, divide
 from actors.kernel.pacing import words_of
@@ -43,44 +47,41 @@ POLL_S = 0.25
 GRACE_POLLS = 8  # when all tasks are done, for messages without effect, such as the last heartbeat
 LEAD_S = 1.0  # from the last preparation to the first event
 END_S = 0.2  # from the decision to end until the end: all partitions must receive it before
+ANSWER_S = 60.0  # for a partition to answer the driver, or to end
+COMPILING, COMPILE_S = ("start", "join"), 600.0  # for its answer when it has compiled what it runs
+WAIT_S = 1.0  # between two looks at whether answers have come
+PINGS = 20
 
 
-class Threads:
-    """Partitions as threads of this process, for tests and debuggers; `RayActors` has the same methods."""
+class Threads(Here):
+    """Partitions as threads of this process, for tests and debuggers."""
 
     machines = 1  # tests have more: partitions then share memory with every second or third one only
 
-    def __init__(self, setting: Setting, observe: Observe, pace: Pace, partitions: int):
-        self._partitions = [
-            PacedPartition(setting, observe, pace, time.thread_time_ns) for _ in range(partitions)
-        ]
-        self._pool = ThreadPoolExecutor(2 * partitions)  # one runs a partition, another calls its methods
+    def __init__(self, setting: Setting, observe: Observe, pace: Pace, count: int):
+        super().__init__(PacedPartition, setting, observe, count, pace, time.thread_time_ns)
+        self._pool = ThreadPoolExecutor(2 * count)  # one runs a partition, another calls its methods
         self._running: list[Future] = []
 
-    def open(self) -> bool:
-        """Return whether their loops can be loaded from disk; call it first."""
-        return self._partitions[0].is_warm()
-
-    def ask(self, method: str, *arguments: Any, only: int | None = None) -> list[Any]:
-        """Call a method of all partitions, or of one; return their answers."""
-        asked = self._partitions if only is None else [self._partitions[only]]
-        return list(self._pool.map(lambda p: getattr(p, method)(*arguments), asked))
+    def ask_each(self, method: str, arguments: Iterable[Sequence[Any]], only: Only = None) -> list[Any]:
+        """Call a method of each at once; return their answers."""
+        calls = [getattr(partition, method) for partition in self.chosen(only)]
+        return list(self._pool.map(lambda call, given: call(*given), calls, arguments))
 
     def join(self, grouping: Grouping) -> list[bytes]:
         """Let them join the grouping and connect to each other; return their first frames."""
-        frames = [p.join(grouping, k) for k, p in enumerate(self._partitions)]
-        for p in self._partitions:
-            p.connect([other.receive for other in self._partitions], 0)
+        frames = self.ask_each("join", [(grouping, k) for k in range(grouping.size)])
+        self.ask("connect", [p.receive for p in self.partitions], 0)
         for machine in range(min(self.machines, grouping.size)):
             members = range(machine, grouping.size, self.machines)
-            words = np.zeros(words_of(grouping.size, RING_ROWS), np.int64)
-            for k in members:
-                self._partitions[k].take_part(words, members)
+            self.ask(
+                "take_part", np.zeros(words_of(grouping.size, RING_ROWS), np.int64), members, only=members
+            )
         return frames
 
-    def begin(self, origin: int) -> None:
+    def start_paced(self, origin: int) -> None:
         """Start all partitions; emulated time 0 is at `origin` of the driver's clock, ns."""
-        self._running = [self._pool.submit(p.run_paced, origin) for p in self._partitions]
+        self._running = [self._pool.submit(p.run_paced, origin) for p in self.partitions]
 
     def ended(self, timeout_s: float) -> bool:
         """Wait until all have ended, and return whether they have; raise the error that ended one of them early."""
@@ -93,11 +94,94 @@ class Threads:
         """Return which partitions have not ended."""
         return [k for k, future in enumerate(self._running) if not future.done()]
 
-    def close(self) -> None:
+    def close(self, is_done: bool = False) -> None:
         """Stop what is running."""
-        for p in self._partitions:
+        for p in self.partitions:
             p.stop(-int(NEVER))
         self._pool.shutdown()
+
+
+class RayActors(OnRay):
+    """Partitions in Ray actors, with the methods of `Threads`."""
+
+    def __init__(self, setting: Setting, observe: Observe, pace: Pace, count: int):
+        groups = {INBOX: 1, CONTROL: 1}
+        given = (setting, observe, count, pace, time.process_time_ns)
+        super().__init__(PacedPartition, *given, concurrency_groups=groups)
+        self._grouping: Grouping | None = None
+        self._begun: list[Any] = []
+        self._running: list[Any] = []
+
+    def ask_each(self, method: str, arguments: Iterable[Sequence[Any]], only: Only = None) -> list[Any]:
+        """Call a method of each, also while they run; return their answers.
+
+        Raises:
+            Lost: some did not come; it names the actors.
+        """
+        import ray
+
+        calls = [actor.call.options(concurrency_group=CONTROL) for actor in self.chosen(only)]
+        answers = [call.remote(method, *given) for call, given in zip(calls, arguments, strict=True)]
+        limit_s = COMPILE_S if method in COMPILING else ANSWER_S
+        for _ in range(round(limit_s / WAIT_S)):  # in steps: while this process is stopped no time counts
+            _, left = ray.wait(answers, num_returns=len(answers), timeout=WAIT_S)
+            if not left:
+                return get(answers)
+        asked = range(len(answers)) if only is None else only
+        stuck = [k for k, answer in zip(asked, answers, strict=True) if answer in left]
+        which = "; ".join(
+            f"actor {k}" + (f" ({self._grouping.describe(k)})" if self._grouping else "") for k in stuck
+        )
+        raise Lost(
+            f"live: {which} did not answer within {limit_s:.0f} s ({method}): it is stopped, or its machine is"
+        )
+
+    def join(self, grouping: Grouping) -> list[bytes]:
+        """Let them join the grouping and connect to each other; return their first frames."""
+        self._grouping = grouping
+        frames = self.ask_each("join", [(grouping, k) for k in range(grouping.size)])
+        offsets = [(actor, _offset_of(actor)) for actor in self.partitions]
+        get([actor.connect.remote(self.partitions, offset) for actor, offset in offsets])
+        nodes: dict[str, list[int]] = {}
+        for k, machine in enumerate(self.machines()):
+            nodes.setdefault(machine.node, []).append(k)
+        for members in nodes.values():
+            if not self.share_memory([members], members):
+                for k in members:
+                    self.ask("share_memory", None, [k], only=[k])
+        return frames
+
+    def start_paced(self, origin: int) -> None:
+        """Start all partitions."""
+        self._begun = self._running = self.begin("run_paced", origin)
+
+    def ended(self, timeout_s: float) -> bool:
+        """Wait until all have ended, and return whether they have; raise the error that ended one of them early."""
+        import ray
+
+        done, self._running = ray.wait(self._running, num_returns=len(self._running), timeout=timeout_s)
+        get(done)
+        return not self._running
+
+    def running(self) -> list[int]:
+        """Return which partitions have not ended."""
+        return [k for k, call in enumerate(self._begun) if call in self._running]
+
+
+def _offset_of(actor: Any) -> int:
+    """Return an actor's clock less this process's, ns: 0 on the same machine, else from the fastest of some calls."""
+    import ray
+
+    if get(actor.machine.remote()).node == ray.get_runtime_context().get_node_id():
+        return 0
+    best, offset = sys.maxsize, 0
+    for _ in range(PINGS):
+        begin = time.monotonic_ns()
+        there = get(actor.machine.remote()).clock_ns
+        end = time.monotonic_ns()
+        if end - begin < best:
+            best, offset = end - begin, there - (begin + end) // 2
+    return offset
 
 
 def emulate_live(
@@ -116,7 +200,7 @@ def emulate_live(
     Args:
         partitions: Ray actors, or threads; by default 2, or 3 where both probe schedulers and a central one have jobs.
         in_process: threads of this process; ray is not imported.
-        address, progress, tell: as `actors.hosting.virtual.emulate`.
+        address, progress, tell: as `actors.hosting.runs.run_to_end`.
 
     Returns:
         An outcome whose `live` has the measurements; its timeline also has the columns of `LIVE_TIMELINE`.
@@ -129,15 +213,8 @@ def emulate_live(
         cast = Partition(setting, Observe(), whole=False).cast()
         partitions = 1 + int(cast.probes_share > 0) + int(cast.central_share > 0)
     check_partitions(setting, partitions)
-    hosted: AbstractContextManager[Any]
-    if in_process:
-        hosted = closing(Threads(setting, observe, pace, partitions))
-    else:
-        from actors.hosting.ray_live import RayActors
-
-        pickle_by_value(setting.scheduler)
-        hosted = in_child(RayActors, setting, observe, pace, partitions, address=address)
-    with hosted as group:
+    kind, given = Threads if in_process else RayActors, (setting, observe, pace, partitions)
+    with hosted(setting, kind, *given, in_process=in_process, address=address) as group:
         grouping, first, origin = _begin(group, setting, partitions, pace, tell)
         stall = StallWatch(setting, progress, tell)
         try:
@@ -160,12 +237,10 @@ def _begin(
     group: Any, setting: Setting, partitions: int, pace: Pace, tell: Tell | None
 ) -> tuple[Grouping, int, int]:
     """Prepare all partitions and start them; return them, the time of the first event, ns, and the origin of time."""
-    with doing("starting the partitions"):
-        warm = group.open()
-    with getting_ready(setting, warm, tell):
-        group.ask("start", only=0)  # the first compiles, and the others load the result from the cache
+    with getting_ready(setting, group.is_warm(), tell):
+        group.ask("start", only=[0])  # the first compiles, and the others load the result from the cache
         group.ask("start")
-    grouping = divide(setting, group.ask("cast", only=0)[0], partitions)
+    grouping = divide(setting, group.ask("cast", only=[0])[0], partitions)
     if tell is not None:
         hosts = "; ".join(grouping.describe(k) for k in range(grouping.size))
         tell(f"live: {hosts}; {_least_time(setting, pace)} of wall time at the least")
@@ -175,7 +250,7 @@ def _begin(
             group.ask("warm_up", rounds)
     first = min(int(np.frombuffer(frame, np.int64)[NEXT]) for frame in frames)
     origin = time.monotonic_ns() + round(LEAD_S * NS) - math.floor(first * pace.dilation)
-    group.begin(origin)
+    group.start_paced(origin)
     return grouping, first, origin
 
 

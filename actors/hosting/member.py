@@ -6,17 +6,17 @@ The first partition of a machine exchanges frames with other machines (`actors.h
 import os
 import time
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from actors.hosting.checkpoint import Position
+from actors.hosting.cleanup import is_gone, is_stopped
 from actors.hosting.interrupts import Lost
 from actors.hosting.outcome import NS, Observe
-from actors.hosting.partition import FRAME_MESSAGES, SLICE_EVENTS, Partition, wrapping_round
+from actors.hosting.partition import FRAME_MESSAGES, SLICE_EVENTS, wrapping_round
 from actors.hosting.relay import Address, Relay
-from actors.hosting.shared_memory import Place, can_share, offer_words
+from actors.hosting.shared_memory import Place, SharingPartition
 from actors.hosting.snapshot import Snapshot
 from actors.hosting.stall import too_late
 from actors.kernel import meeting, relay
@@ -38,7 +38,7 @@ class Met(NamedTuple):
     waited_s: float  # while this one waited for others
 
 
-class Member(Partition):
+class Member(SharingPartition):
     """One of several partitions; `meet` goes from barrier to barrier with the others."""
 
     def __init__(self, setting: Setting, observe: Observe):
@@ -47,26 +47,16 @@ class Member(Partition):
         self._own[meeting.EVENTS_AT] = -1
         self._windows_before = 0  # windows of the run before the first here; less those without events
         self._is_packed = False  # whether the next frame is in the shared memory
-        self._links = relay.NONE
         self._relay: Relay | None = None
+        self._meeting: meeting.Meeting
 
-    def can_share(self, place: Place | None = None) -> bool:
-        """Return whether this process can share memory, and open that of another."""
-        return can_share(place)
-
-    def offer(self) -> Place:
-        """Make the memory in which all partitions of this grouping meet."""
-        self._place = offer_words(meeting.shared_words(self._partitions, self._frame_size()))
-        return self._place
-
-    def withdraw(self) -> None:
-        """Close the file of the memory, when all take part: it is gone with the last of them."""
-        os.close(self._place.file)
+    def shared_words(self) -> int:
+        """Return how many words all partitions of this grouping share."""
+        return meeting.shared_words(self._partitions, self._frame_size())
 
     @property
     def _partitions(self) -> int:
-        assert self._grouping is not None
-        return self._grouping.size
+        return self.joined.size
 
     def _frame_size(self) -> int:
         return int(make_frame(self._partitions, FRAME_MESSAGES).size)
@@ -83,7 +73,8 @@ class Member(Partition):
         """
         assert self._relay is not None
         here = next(machine for machine in machines if self._me in machine)
-        self._links = self._relay.connect(machines, here, addresses, token, self._frame_size())
+        links = self._relay.connect(machines, here, addresses, token, self._frame_size())
+        self._meeting = self._meeting._replace(links=links)
         for k in range(self._partitions):
             if k not in here:
                 self._shared[meeting.LINE * k + meeting.PROCESS] = os.getpid()
@@ -95,27 +86,18 @@ class Member(Partition):
 
     def share_memory(self, place: Place, window_ns: int) -> None:
         """Take part in the memory that another partition offers; called after `join`, before `meet`."""
-        assert self._grouping is not None
         self._shared = place.open()
         self._shared[meeting.LINE * int(self._me) + meeting.PROCESS] = os.getpid()
-        first, tasks = self._grouping.first, self.setting.num_tasks
-        self._fixed = (
-            *(self._own, first, self._quiet, self._delayed),
-            *map(np.int64, (self._me, tasks, window_ns)),
-        )
-        advance = loop_type(self.world, self._first_state, self._barrier, SLICE_EVENTS)
-        self._meet = direct(meeting.meet, *self._arguments(advance))
+        arrays = (self._shared, self._own, relay.NO_LINKS, self.joined.first, self._quiet, self._delayed)
+        numbers = (int(self._me), self.setting.num_tasks, window_ns, self._partitions, self._frame_size())
+        self._meeting = meeting.Meeting(self._shared.ctypes.data, *arrays, *numbers)
+        loop = loop_type(self.world, self._first_state, self._barrier, SLICE_EVENTS)
+        self._meet = direct(meeting.meet, self.world, self._first_state, self._meeting, loop, SLICE_EVENTS)
 
     @property
     def _first_state(self) -> Any:
         """The state of the first loop of the policy, which is the only one unless two take turns."""
         return self.state[0] if isinstance(self.setting.scheduler.advance, Turns) else self.state
-
-    def _arguments(self, loop: Any) -> tuple[Any, ...]:
-        base = np.int64(self._shared.ctypes.data)
-        own, *fixed = self._fixed
-        given = (loop, base, self._shared, own, self._links, *fixed, SLICE_EVENTS)
-        return (self.world, self._first_state, *given)
 
     def go_back_to(self, at: Position) -> None:
         """Continue from the barrier of a checkpoint, whose state was restored."""
@@ -191,7 +173,8 @@ class Member(Partition):
                 if why in (HORIZON, IDLE):
                     now.turn[0] = 0
             else:
-                why = self._meet(*self._arguments(self.setting.scheduler.loops[0]))
+                given = (self.world, self._first_state, self._meeting, self.setting.scheduler.loops[0])
+                why = self._meet(*given, SLICE_EVENTS)
             if why == PYTHON:
                 why = self._ask(min(int(own[meeting.UNTIL]), int(own[meeting.SAMPLE])), SLICE_EVENTS)
             if why in (meeting.DONE, meeting.PAUSED, meeting.PRACTISED):
@@ -226,18 +209,9 @@ class Member(Partition):
             if words[meeting.LINE * k + meeting.MARK] >= self._own[meeting.WINDOW]:
                 continue
             process = int(words[meeting.LINE * k + meeting.PROCESS])
-            state = state_of(process)
-            if state in "ZX":
+            if is_gone(process):
                 raise Lost(f"the process of partition {k} ({process}) is gone")
-            if state in "Tt":
+            if is_stopped(process):
                 raise Lost(f"the process of partition {k} ({process}) was stopped")
         if self._relay is not None:
             self._relay.check()
-
-
-def state_of(process: int) -> str:
-    """Return the state of a process, as in proc(5); X if it is gone."""
-    try:
-        return Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0]
-    except OSError:
-        return "X"

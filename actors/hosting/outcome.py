@@ -7,13 +7,16 @@ from typing import Any
 
 import numpy as np
 
-from actors.failures import ATTEMPT, Faults
+from actors.failures import ATTEMPT, Faults, count_dynamics, nodes_up
 from actors.hosting.recording import Recording
 from actors.hosting.timeline import MOST_ROWS, merge_samples
 from actors.kernel.cost import LINE
 from actors.kernel.counters import Counters
 from actors.kernel.queue import NEVER
 from actors.kernel.sums import WHOLE
+from actors.schedulers.user.own import defined_at
+from actors.setting import Setting
+from workloads.errors import InputError
 
 NS = 1_000_000_000
 
@@ -39,7 +42,7 @@ class Paced:
             they were due, in emulated time.
         latency: [1, BUCKETS] of batches of messages that came here, from sending to receipt, in wall time.
         floor: [1, BUCKETS] the same of the empty batches before the run: what sending takes by itself.
-        batches, sent, received: batches sent, messages in them, messages that came.
+        batches, sent: batches sent, and messages in them.
         turns: times it looked for events and found some.
         backlog_sum, backlog_max: events that were due and not handled when a turn began.
         backlogs: by row of the timeline, the most since the row before.
@@ -54,7 +57,6 @@ class Paced:
     floor: np.ndarray
     batches: int
     sent: int
-    received: int
     turns: int
     backlog_sum: int
     backlog_max: int
@@ -179,36 +181,28 @@ class Outcome:
         return task, start, end
 
 
-def merge(
-    shares: list[Share], is_long: np.ndarray, num_tasks: int, total_slots: int, known: Counters
-) -> Outcome:
-    """Return the outcome of all partitions' shares; `known` are the family's counters.
+def merge_shares(setting: Setting, shares: list[Share]) -> Outcome:
+    """Return the outcome of all partitions of a setting.
 
-    Tasks that never finished are a RuntimeError.
+    Tasks that never finished are a RuntimeError, with a user's scheduler an InputError.
     """
+    family, is_long = setting.scheduler.worlds, setting.scheduler.worlds.is_long(setting)
     start, finish, unfinished = np.full((3, is_long.size), -1, np.int64)
     for share in shares:
         start[share.jobs] = np.where(share.start_ns == NEVER, -1, share.start_ns)
         finish[share.jobs] = np.where(share.unfinished == 0, share.finish_ns, -1)
         unfinished[share.jobs] = share.unfinished
     if unfinished.any():
-        left, first = unfinished.sum(), np.flatnonzero(unfinished)[0]
-        raise RuntimeError(
-            f"nothing left to do, but {left} tasks have not finished, the first of job {first}"
-        )
-    timeline, step = merge_samples(
-        [share.samples for share in shares],
-        shares[0].first_ns,
-        shares[0].period_ns,
-        int(finish.max()),
-        total_slots,
-        shares[0].most_rows,
-    )
-    counts = np.sum([share.counts.astype(object) for share in shares], axis=0)
-    counters: dict[str, int] = dict(zip(known.names, counts.tolist(), strict=True))
-    if "lost_work_ns" in counters:
-        counters["lost_work_ns"] += int(WHOLE) * counters["lost_work_wholes"]
-        counters["lost_work_wholes"] = 0
+        raise _unfinished(setting, int(unfinished.sum()), int(np.flatnonzero(unfinished)[0]))
+    first, last_ns, faults = shares[0], int(finish.max()), shares[0].faults
+    span = (first.first_ns, first.period_ns, last_ns)
+    samples = [share.samples for share in shares]
+    timeline, step = merge_samples(samples, *span, setting.cluster.total_slots, first.most_rows)
+    counters = _counters(shares, family.counters)
+    if faults is not None or setting.dynamics.straggler_share:
+        counters |= count_dynamics(setting, faults, last_ns)
+    if faults is not None:
+        timeline["up_nodes"] = nodes_up(setting, faults, np.round(timeline["time_s"] * NS).astype(np.int64))
     evicted = [share.evicted for share in shares if share.evicted is not None]
     late = np.array([share.delayed for share in shares], object)
     return Outcome(
@@ -217,8 +211,8 @@ def merge(
         is_long=is_long,
         timeline=timeline,
         timeline_step=step,
-        tasks=_tasks(shares, num_tasks),
-        counters={name: counters[name] for name in known.reported if counters[name]},
+        tasks=_tasks(shares, setting.num_tasks),
+        counters=counters,
         servers=_servers(shares),
         costs=np.concatenate([share.costs for share in shares]),
         waits=np.sum([share.waits for share in shares], axis=0),
@@ -235,8 +229,29 @@ def merge(
     )
 
 
+def _unfinished(setting: Setting, tasks: int, job: int) -> Exception:
+    """Return the error about tasks that never finished."""
+    why = f"nothing left to do, but {tasks} tasks have not finished, the first of job {job}"
+    users = setting.scheduler.users
+    if not users:
+        return RuntimeError(f"{setting.scheduler.name}: {why}")
+    own, names = users[0].own, " and ".join(user.name for user in users)
+    place = defined_at(own if isinstance(own, type) else type(own), "")
+    return InputError(f"scheduler {names}: {why}; it must serve each", **place)
+
+
+def _counters(shares: list[Share], known: Counters) -> dict[str, int]:
+    """Return the counters that results have, if they are not 0."""
+    counts = np.sum([share.counts.astype(object) for share in shares], axis=0)
+    counters: dict[str, int] = dict(zip(known.names, counts.tolist(), strict=True))
+    if "lost_work_ns" in counters:
+        counters["lost_work_ns"] += int(WHOLE) * counters["lost_work_wholes"]
+        counters["lost_work_wholes"] = 0
+    return {name: counters[name] for name in known.reported if counters[name]}
+
+
 def _series(shares: list[Share]) -> Any:
-    """What the one partition gave that has any; or all, of which one has what schedulers know and one what nodes do."""
+    """Return what a partition kept besides what is recorded of every job; of several, their parts as one."""
     found = [share.series for share in shares if share.series is not None]
     return found[0].merged(found) if len(found) > 1 else next(iter(found), None)
 

@@ -5,7 +5,6 @@ take samples, for schedulers written in Python, to carry messages to partitions 
 times a second.
 """
 
-import os
 import threading
 import time
 from collections.abc import Callable, Sequence
@@ -15,10 +14,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from actors.environment import Pace
-from actors.hosting.grouping import Grouping
 from actors.hosting.outcome import NS, Observe, Paced, Share
 from actors.hosting.partition import Partition
-from actors.hosting.shared_memory import Place, can_share, offer_words
+from actors.hosting.shared_memory import Place, SharingPartition
 from actors.hosting.timeline import Samples
 from actors.kernel import pacing
 from actors.kernel.compiled import direct, loop_type
@@ -50,7 +48,7 @@ class Position(NamedTuple):
     open: int  # tasks whose end has not been reported to their scheduler; 0 if not counted
 
 
-class PacedPartition(Partition):
+class PacedPartition(SharingPartition):
     """A partition that handles events when the wall clock reaches them.
 
     After `start` and `join`: `connect` to the others, `share_memory` or `take_part`, `warm_up`, then `run_paced` in a
@@ -82,11 +80,9 @@ class PacedPartition(Partition):
         """Compile or load the loops, and the functions that a scheduler in Python calls when its first job arrives."""
         seconds = super().start()
         begin = time.perf_counter()
-        words = np.zeros(pacing.words_of(1, 1), np.int64)
-        rows = words.reshape(1, -1)
         loop = loop_type(self.world, self.state, self._barrier, pacing.EVENTS)
-        fixed = (words, rows, self._times, words, self._delayed, np.int64(0))
-        self._paced_loop = direct(pacing.pace, self.world, self.state, loop, np.int64(0), words, *fixed)
+        rings = self._rings_of(np.zeros(pacing.words_of(1, 1), np.int64), 1, np.zeros(2, np.int64), 0)
+        self._paced_loop = direct(pacing.pace, self.world, self.state, rings, loop)
         self.compile_s += time.perf_counter() - begin
         if self.setting.scheduler.host is not None:
             workload = self.setting.scheduler.worlds.rehearsal(self.setting.workload)
@@ -100,55 +96,36 @@ class PacedPartition(Partition):
         """Keep how to send to the others; `offset` is this machine's clock less the driver's, ns."""
         self._peers, self._offset = peers, offset
 
-    def can_share(self, place: Place | None = None) -> bool:
-        """Return whether this process can share memory, and open that of another."""
-        return can_share(place)
-
-    def offer(self) -> Place:
-        """Make the memory through which the partitions of this machine send each other messages."""
-        self._place = offer_words(pacing.words_of(self._partitions, RING_ROWS))
-        return self._place
-
-    def withdraw(self) -> None:
-        """Close the file of the memory, when all take part: it is gone with the last of them."""
-        os.close(self._place.file)
+    def shared_words(self) -> int:
+        """Return how many words have the rings in which the partitions of this machine send each other messages."""
+        return pacing.words_of(self._partitions, RING_ROWS)
 
     def share_memory(self, place: Place | None, members: Sequence[int]) -> None:
         """Take part in the memory that another partition offers; with None in one that has no other."""
-        words = pacing.words_of(self._partitions, RING_ROWS)
-        self.take_part(np.zeros(words, np.int64) if place is None else place.open(), members)
+        self.take_part(np.zeros(self.shared_words(), np.int64) if place is None else place.open(), members)
 
     def take_part(self, words: np.ndarray, members: Sequence[int]) -> None:
         """Send messages to `members` through these words, and to the others by calls."""
-        self._shared = words
-        self._posts = np.zeros((pacing.POSTS, self._partitions), np.int64)
-        self._posts[pacing.HERE, list(members)] = 1
+        self._rings = self._rings_of(words, self._partitions, self.joined.first, int(self._me))
+        self._rings.posts[pacing.HERE, list(members)] = 1
         self._own[pacing.OFFSET] = self._offset
 
-    @property
-    def _joined(self) -> Grouping:
-        assert self._grouping is not None
-        return self._grouping
+    def _rings_of(self, words: np.ndarray, partitions: int, first: np.ndarray, me: int) -> pacing.Rings:
+        posts = np.zeros((pacing.POSTS, partitions), np.int64)
+        given = (words, self._own, posts, self._times, self._delayed, first, me, partitions)
+        return pacing.Rings(words.ctypes.data, *given, pacing.rows_of(words.size, partitions))
 
     @property
     def _partitions(self) -> int:
-        return self._joined.size
-
-    def _arguments(self) -> tuple[Any, ...]:
-        shared, grouping = self._shared, self._joined
-        of_rings = (np.int64(shared.ctypes.data), shared, self._own, self._posts, self._times)
-        whose = (grouping.first, self._delayed, self._me)
-        return (self.world, self.state, self.setting.scheduler.advance, *of_rings, *whose)
+        return self.joined.size
 
     def warm_up(self, rounds: int) -> None:
         """Send empty batches to the others: code is loaded, and what messages take by themselves is measured again."""
         self._begin_at(time.monotonic_ns() + LATER_NS)
         self._times[:] = 0
-        partitions = np.int64(self._partitions)
-        base = np.int64(self._shared.ctypes.data)
         with np.errstate(over="ignore"):
-            for _ in range(rounds if partitions > 1 else 1):
-                pacing.greet(base, self._shared, self._own, self._posts, partitions, self._me)
+            for _ in range(rounds if self._partitions > 1 else 1):
+                pacing.greet(self._rings)
                 end = time.monotonic() + ROUND_S
                 while time.monotonic() < end:
                     self._go_on(ROUND_S)
@@ -156,10 +133,8 @@ class PacedPartition(Partition):
 
     def receive(self, source: int, batches: bytes) -> None:
         """Receive batches from a partition that does not share this one's memory."""
-        rows, shared = np.frombuffer(batches, np.int64), self._shared
-        where = (np.int64(self._partitions), np.int64(source), self._me)
-        base = np.int64(shared.ctypes.data)
-        while not pacing.bring(base, shared, rows, *where):
+        rows = np.frombuffer(batches, np.int64)
+        while not pacing.bring(self._rings, rows, np.int64(source)):
             if self._end is not None and self._now() > self._end:
                 return
             time.sleep(FULL_S)
@@ -191,7 +166,7 @@ class PacedPartition(Partition):
         if self._end is not None:
             deadline = min(deadline, self._origin + max(round(self._end * self._pace.dilation), 0))
         own[pacing.DEADLINE] = deadline
-        why = self._paced_loop(*self._arguments())
+        why = self._paced_loop(self.world, self.state, self._rings, self.setting.scheduler.advance)
         if why == PYTHON:  # one decision, so that what it sends leaves before the next
             why = self._ask(min(int(own[pacing.UNTIL]), self._samples.next_ns), 1)
         if why == RUNNING:
@@ -209,9 +184,9 @@ class PacedPartition(Partition):
 
     def _carry(self) -> None:
         """Send what is in the rings to partitions that do not share this one's memory, a call to each."""
-        shared, partitions, me = self._shared, self._partitions, int(self._me)
-        size = int(pacing.rows_of(shared.size, partitions))
-        for k in np.flatnonzero(self._posts[pacing.HERE] == 0).tolist():
+        rings, me = self._rings, int(self._me)
+        shared, partitions, size = rings.shared, rings.partitions, rings.rows
+        for k in np.flatnonzero(rings.posts[pacing.HERE] == 0).tolist():
             ring = int(pacing.ring_of(partitions, me, k))
             head, tail = int(shared[ring + pacing.HEAD]), int(shared[ring + pacing.TAIL])
             if head < tail:
@@ -265,7 +240,6 @@ class PacedPartition(Partition):
             floor=self._times[pacing.FLOOR :][:1],
             batches=int(own[pacing.BATCHES]),
             sent=int(own[pacing.SENT]),
-            received=int(own[pacing.RECEIVED]),
             turns=int(own[pacing.TURNS]),
             backlog_sum=int(own[pacing.BACKLOG_SUM]),
             backlog_max=int(own[pacing.BACKLOG_MAX]),
@@ -273,7 +247,7 @@ class PacedPartition(Partition):
             cpu=self._cpu,
             awake=int(own[pacing.WAITED_AWAKE]),
             wall=max(round(self.wall_s * NS), 1),
-            apart=self._partitions - int(self._posts[pacing.HERE].sum()),
+            apart=self._partitions - int(self._rings.posts[pacing.HERE].sum()),
         )
         return replace(super().share(), paced=paced)
 

@@ -3,15 +3,15 @@
 import time
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from actors.failures import count_dynamics, grow_attempts, nodes_up, outages_of, with_attempts
+from actors.failures import grow_attempts, outages_of, with_attempts
 from actors.hosting.checkpoint import Position
 from actors.hosting.grouping import Cast, Grouping, cast_of
-from actors.hosting.outcome import NS, Observe, Outcome, Share, merge, peak_rss_mb
+from actors.hosting.outcome import NS, Observe, Outcome, Share, merge_shares, peak_rss_mb
 from actors.hosting.recording import EventFile, with_trace
 from actors.hosting.snapshot import Snapshot, put_back, take_out
 from actors.hosting.stall import too_late
@@ -24,7 +24,6 @@ from actors.kernel.records import records
 from actors.kernel.turns import Turns
 from actors.kernel.window import deliver, find_barrier, make_frame, pack, restrict
 from actors.nodes.world import TASK_RECORD, grow_entries
-from actors.schedulers.user.own import defined_at
 from actors.setting import Setting
 from workloads.errors import InputError
 
@@ -161,7 +160,8 @@ class Partition:
         self._deliver = (np.int64(grouping.size), self._me)
         self._quiet = make_frame(grouping.size, 0)
         tasks = np.int64(self.setting.num_tasks)
-        self._pack = (grouping.first, self._me, tasks, self._frame, self._quiet)
+        place = (self._frame, np.int64(0), np.int64(self._frame.size))
+        self._pack = (grouping.first, self._me, tasks, *place, self._quiet)
         frames = np.frombuffer(self._quiet.tobytes(), np.int64)
         self._find = direct(
             find_barrier, self.world.queue, frames, *self._deliver, self._barrier, self._barrier
@@ -368,31 +368,3 @@ class Partition:
     def outcome(self) -> Outcome:
         """The result of a partition that is alone; call it when `run` has said that it is done."""
         return merge_shares(self.setting, [self.share()])
-
-
-def merge_shares(setting: Setting, shares: list[Share]) -> Outcome:
-    """Return the result of all partitions of a setting.
-
-    Tasks that never finished are a RuntimeError, with a user's scheduler an InputError.
-    """
-    family = setting.scheduler.worlds
-    try:
-        outcome = merge(
-            shares, family.is_long(setting), setting.num_tasks, setting.cluster.total_slots, family.counters
-        )
-    except RuntimeError as error:
-        users = setting.scheduler.users
-        if not users:
-            raise RuntimeError(f"{setting.scheduler.name}: {error}") from None
-        own = users[0].own
-        place = defined_at(own if isinstance(own, type) else type(own), "")
-        names = " and ".join(user.name for user in users)
-        raise InputError(f"scheduler {names}: {error}; it must serve each", **place) from None
-    if shares[0].faults is None and not setting.dynamics.straggler_share:
-        return outcome
-    faults, timeline = shares[0].faults, outcome.timeline
-    dynamics = count_dynamics(setting, faults, int(outcome.finish_ns.max()))
-    if faults is not None:
-        times_ns = np.round(timeline["time_s"] * NS).astype(np.int64)
-        timeline = timeline | {"up_nodes": nodes_up(setting, faults, times_ns)}
-    return replace(outcome, counters=outcome.counters | dynamics, timeline=timeline)

@@ -21,8 +21,8 @@ from typing import Any
 
 from actors.hosting import ray_session
 from actors.hosting.child import EXIT_REASON, LEAVE_S, NUMBER, SIGN_OF_LIFE, SIGN_S, dumps
-from actors.hosting.guard import WATCH_S
-from actors.hosting.ray_errors import losses
+from actors.hosting.cleanup import WATCH_S
+from actors.hosting.ray_session import losses
 
 THREADS = 256
 NODES_WATCH_S = 2.0  # between two looks at which nodes live

@@ -1,27 +1,24 @@
-"""Ray as a host: a session that is started once for many runs, and partitions that live in Ray actors.
+"""A session with Ray, which is started once for many runs.
 
 Only what this process started is ever stopped: `close` ends a Ray instance that `connect` started on this machine,
 and leaves an existing cluster as it was.
 """
 
 import logging
-import math
 import os
+import re
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
-from actors.hosting.child import ROOT, SERVERS, address_of, pickle_by_value, with_path
+from actors.hosting.child import ROOT, SERVERS, address_of, with_path
 from actors.hosting.interrupts import Lost
-from actors.hosting.outcome import Observe, Outcome, peak_rss_mb
-from actors.hosting.partition import Partition, Progress
-from actors.hosting.ray_errors import unfit
 from actors.hosting.ray_token import agree_on_token
-from actors.hosting.snapshot import Snapshot
-from actors.setting import Setting
 from workloads.errors import InputError, UnavailableError
 from workloads.limits import free_bytes as free_bytes_here
 
 OBJECT_STORE_BYTES = 512 << 20
-ACTOR_START_S = 120.0
 
 # Ray would print long messages about processes that die; recovery prints one line. Read when Ray is imported.
 os.environ.setdefault(
@@ -39,46 +36,10 @@ _QUIET: dict[str, Any] = {"logging_level": logging.ERROR, "log_to_driver": False
 
 _started = _starting = False
 _joined = False  # connected by this module to a cluster that others started
-_host: Any = None  # an actor that has finished a run and waits for the next
 
 
 class NoNode(OSError):
     """A Ray cluster answers, and no node of it takes a driver: its raylets have ended, or are stopped."""
-
-
-class Host:
-    """A Ray actor that runs one partition after another: starting a process takes longer than most runs."""
-
-    def __init__(self) -> None:
-        self._partition: Partition | None = None
-
-    def open(self, setting: Setting, observe: Observe, kind: type[Partition] = Partition) -> bool:
-        """Build a partition; return whether its loop can be loaded from this machine's disk cache."""
-        self._partition = kind(setting, observe)
-        return self._partition.is_warm()
-
-    def call(self, method: str, *arguments: Any) -> Any:
-        """Call a method of the partition."""
-        return getattr(self._partition, method)(*arguments)
-
-    def window(self, message: bytes) -> bytes:
-        """Call `Partition.window`."""
-        assert self._partition is not None
-        return self._partition.window(message)
-
-    def machine(self) -> tuple[str, str]:
-        """Return the machine that this process is on, and its address, as the cluster knows them."""
-        import ray
-
-        return str(ray.get_runtime_context().get_node_id()), str(ray.util.get_node_ip_address())
-
-    def memory_mb(self) -> float:
-        """Return the most memory this process has held, MiB."""
-        return peak_rss_mb()
-
-    def close(self) -> None:
-        """Free the partition's memory."""
-        self._partition = None
 
 
 def connect(
@@ -164,16 +125,14 @@ def _join(address: str, environment: dict[str, Any] | None) -> None:
 
 
 def close() -> None:
-    """End the idle actor and the Ray instance that this process started, or leave the cluster that it joined."""
-    global _started, _joined, _host
+    """End the Ray instance that this process started, or leave the cluster that it joined, with all actors here."""
+    global _started, _joined
     if not (_started or _joined):
         return
     import ray
 
-    if _host is not None and not is_dead():
-        ray.kill(_host)
     ray.shutdown()
-    _started, _joined, _host = False, False, None
+    _started, _joined = False, False
 
 
 def is_dead() -> bool:
@@ -211,45 +170,13 @@ def worker_environment() -> dict[str, Any] | None:
     return None if _started else {"env_vars": {"PYTHONPATH": with_path(ROOT)}}
 
 
-def new_hosts(count: int = 1, kind: type = Host, *arguments: Any, **options: Any) -> list[Any]:
-    """Start actors, spread over the cluster; each needs a CPU, or its part of those that are free.
-
-    The idle actor of an earlier run is ended if several are started: they need its CPU.
-
-    Args:
-        kind: their class; made with `arguments`.
-        options: of `ray.remote`.
-    """
-    global _host
-    import ray
-
-    free = ray.available_resources().get("CPU", 0)
-    if count > 1 and _host is not None:
-        ray.kill(_host)
-        _host = None
-    machines = [node["Resources"].get("CPU", 0.0) for node in ray.nodes() if node["Alive"]]
-    cpus = min(free / count, largest_share(machines, count)) if count > 1 else 1.0
-    cpus = min(1.0, math.floor(100 * cpus) / 100)
-    options["runtime_env"] = worker_environment()
-    options["scheduling_strategy"] = "SPREAD" if count > 1 else "DEFAULT"
-    host: Any = ray.remote(num_cpus=cpus, max_restarts=0, **options)(kind)
-    return [host.remote(*arguments) for _ in range(count)]
-
-
-def largest_share(machines: list[float], count: int) -> float:
-    """Return the most CPUs that each of so many actors can have; `machines` have these, and none divides an actor."""
-    shares = {cpus / k for cpus in machines for k in range(1, count + 1) if cpus > 0}
-    fitting = (s for s in shares if sum(int(cpus / s + 1e-9) for cpus in machines) >= count)
-    return max(fitting, default=1.0)
-
-
 def free_bytes() -> int:
     """Return the memory that Ray can give, at most what this machine has free if Ray was started here."""
     import ray
 
     free = int(ray.available_resources().get("memory", 0))
-    here = free_bytes_here() if _started else None
-    return free if here is None else min(free, here)
+    on_machine = free_bytes_here() if _started else None
+    return free if on_machine is None else min(free, on_machine)
 
 
 def get(reference: Any, timeout_s: float | None = None) -> Any:
@@ -265,75 +192,34 @@ def get(reference: Any, timeout_s: float | None = None) -> Any:
         raise error.cause from None
 
 
-def opened(actors: list[Any], setting: Setting, observe: Observe, *kind: type[Partition]) -> list[bool]:
-    """Build a partition in each actor; return whether their loops can be loaded from disk caches.
-
-    The setting is put into the object store once; its arrays are read there without copies. It is an InputError if a
-    worker does not start in time. `kind` is that of the partitions, for actors that host more than one.
-    """
-    import ray
-    from ray.exceptions import GetTimeoutError
-
-    pickle_by_value(setting.scheduler)
-    setting.workload.arrays()  # made here, not once more by each partition
-    shared = ray.put(setting)
+@contextmanager
+def losses() -> Iterator[None]:
+    """Turn the errors by which Ray reports a lost actor or node, or its own end, into `Lost`."""
     try:
-        return get([actor.open.remote(shared, observe, *kind) for actor in actors], ACTOR_START_S)
-    except GetTimeoutError:
-        free = ray.available_resources().get("CPU", 0)
-        raise InputError(
-            f"no Ray worker started within {ACTOR_START_S:.0f} s: {len(actors)} of them are wanted and the cluster has"
-            f" {free:g} CPUs free; stop what uses it, or run with --in-process"
-        ) from None
-
-
-class RemotePartition:
-    """A partition in a Ray actor, with the methods of `Partition`."""
-
-    def __init__(self, setting: Setting, observe: Observe):
-        global _host
-        import ray
-
-        self._ray = ray
-        self._actor, _host = _host or new_hosts()[0], None
-        self._done = False
-        try:
-            (self._warm,) = opened([self._actor], setting, observe)
-        except BaseException:
-            self.close()
+        yield
+    except Exception as error:
+        if "ray" not in sys.modules:
             raise
+        from ray.exceptions import GetTimeoutError, RayActorError, RayError, RayTaskError
 
-    def is_warm(self) -> bool:
-        """Return whether the loop can be loaded from the worker's disk cache."""
-        return self._warm
+        if not isinstance(error, RayError) or isinstance(error, RayTaskError | GetTimeoutError):
+            raise
+        if (wrong := unfit(str(error))) is not None:
+            raise InputError(wrong) from None
+        what = "the actor of a partition" if isinstance(error, RayActorError) else "a part of Ray"
+        raise Lost(f"{what} is gone ({type(error).__name__})") from None
 
-    def start(self) -> float:
-        """Compile or load the loop."""
-        return get(self._actor.call.remote("start"))
 
-    def run(self, most_s: float) -> Progress:
-        """Continue for about `most_s` seconds, or to the end."""
-        return get(self._actor.call.remote("run", most_s))
-
-    def snapshot(self) -> Snapshot:
-        """Return the state of the partition."""
-        return get(self._actor.call.remote("snapshot"))
-
-    def restore(self, saved: Snapshot) -> bytes:
-        """Set the state of the partition to that of a snapshot."""
-        return get(self._actor.call.remote("restore", saved))
-
-    def outcome(self) -> Outcome:
-        """Return the result."""
-        outcome = get(self._actor.call.remote("outcome"))
-        self._done = True
-        return outcome
-
-    def close(self) -> None:
-        """Keep the actor for the next run if this one is done, else stop it."""
-        global _host
-        if self._done:
-            self._actor.close.remote()
-            _host = self._actor
-        elif not is_dead():
-            self._ray.kill(self._actor)
+def unfit(text: str) -> str | None:
+    """Return the error about a machine whose workers cannot run what they are sent; None for other errors."""
+    if not any(words in text for words in ("ModuleNotFoundError", "failed to import", "Version mismatch")):
+        return None
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    says = [line for line in lines if re.match(r"(\w+\.)*\w*Error: |Version mismatch", line)]
+    where = re.search(r"ip=([\w.:]+)", text)
+    here = ".".join(map(str, sys.version_info[:3]))
+    return (
+        f"a worker of the Ray cluster{f' at {where[1]}' if where else ''} cannot run what it is sent"
+        f" ({(says or lines)[-1][:200]}); each of its machines needs this version of Emu, Python {here} as here, and"
+        " what your scheduler imports (docs/sweeps.md)"
+    )

@@ -1,12 +1,32 @@
-"""The token by which processes of a Ray cluster know each other: sent where it is asked for, and only there."""
+"""The token by which processes of a Ray cluster know each other: sent where it is asked for, and only there.
+
+Whether a process sends one is fixed when it imports Ray: a cluster that wants a token refuses a process that sends
+none, and with a cluster that wants none the actors of a process that sends one never start. And Ray itself would try
+for minutes to reach an address where nothing listens. So one request of HTTP/2, which Ray's servers speak, is sent
+first.
+"""
 
 import os
 import secrets
+import socket
 import sys
+import time
+from contextlib import suppress
 from pathlib import Path
 
-from actors.hosting.handshake import asks_for_token
-
+TIMEOUT_S = 5.0
+_PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
+_DATA, _HEADERS, _SETTINGS = 0, 1, 4  # kinds of frames
+_END_STREAM, _END_HEADERS = 1, 4
+_REQUEST = {
+    ":method": "POST",
+    ":scheme": "http",
+    ":path": "/ray.rpc.NodeInfoGcsService/GetClusterId",
+    ":authority": "emu",
+    "content-type": "application/grpc",
+    "te": "trailers",
+}
+_STATUS, _UNAUTHENTICATED = b"grpc-status", b"16"
 _TOKENS = {"RAY_AUTH_TOKEN", "RAY_AUTH_TOKEN_PATH"}
 
 
@@ -47,3 +67,54 @@ def _can_keep_token() -> bool:
     except OSError:
         return False
     return os.access(folder, os.W_OK)
+
+
+def asks_for_token(address: str) -> bool | None:
+    """Return whether the Ray cluster at an address asks for a token; None if unknown, as with TLS, `auto`, `ray://`.
+
+    Raise OSError if nothing answers there, or something that is not Ray; ValueError if the address is not HOST:PORT.
+    """
+    if address == "auto":
+        return None
+    host, _, port = address.removeprefix("ray://").rpartition(":")
+    if not host or not port.isdigit():
+        raise ValueError("an address is HOST:PORT, ray://HOST:PORT or auto")
+    with socket.create_connection((host.strip("[]"), int(port)), timeout=TIMEOUT_S) as connection:
+        if os.environ.get("RAY_USE_TLS", "0") not in ("", "0"):
+            return None
+        answer = _answer(connection)
+    if answer[3:4] != bytes([_SETTINGS]):
+        raise OSError("the server there is not Ray")
+    status = _status(answer)
+    return None if status is None or address.startswith("ray://") else status == _UNAUTHENTICATED
+
+
+def _answer(connection: socket.socket) -> bytes:
+    """Return the answer to the request, up to its status or until the connection is silent."""
+    headers = b"".join(b"\0" + _text(name) + _text(value) for name, value in _REQUEST.items())
+    asked = _frame(_HEADERS, _END_HEADERS, 1, headers) + _frame(_DATA, _END_STREAM, 1, bytes(5))
+    answer, end = b"", time.monotonic() + TIMEOUT_S
+    with suppress(TimeoutError):
+        connection.sendall(_PREFACE + _frame(_SETTINGS, 0, 0, b"") + asked)
+        while (more := connection.recv(4096)) and (left_s := end - time.monotonic()) > 0:
+            answer += more
+            if _status(answer) is not None or answer[3:4] not in (b"", bytes([_SETTINGS])):
+                break
+            connection.settimeout(left_s)
+    return answer
+
+
+def _status(answer: bytes) -> bytes | None:
+    """Return the status of the call in an answer: it stands there in plain text, behind its name and its length."""
+    text = answer.partition(_STATUS)[2]
+    return text[1 : 1 + text[0]] if text and len(text) > text[0] else None
+
+
+def _frame(kind: int, flags: int, stream: int, payload: bytes) -> bytes:
+    """Return a frame of HTTP/2 (RFC 9113, 4.1)."""
+    return len(payload).to_bytes(3, "big") + bytes([kind, flags]) + stream.to_bytes(4, "big") + payload
+
+
+def _text(text: str) -> bytes:
+    """Return a short string, not compressed (RFC 7541, 5.2)."""
+    return bytes([len(text)]) + text.encode()

@@ -56,7 +56,7 @@ class Relay:
         addresses: Sequence[Address],
         token: bytes,
         frame_size: int,
-    ) -> np.ndarray:
+    ) -> relay.Links:
         """Connect to all other machines, and return the links to them; only who knows the token is let in.
 
         Args:
@@ -114,7 +114,7 @@ class Relay:
     def check(self) -> None:
         """Raise `Lost` if a machine has closed its connections, or has given no sign of life for SILENT_S."""
         for j, (other, first) in enumerate(self._first.items()):
-            gone = self._links[relay.HEAD + relay.LINK * j + relay.IS_CLOSED] == 1
+            gone = self._links.machines[j, relay.IS_CLOSED] == 1
             if gone or not self._hears(other):
                 raise Lost(f"the machine of partition {first} has closed its connection")
             if time.monotonic() - self._heard[other] > SILENT_S:

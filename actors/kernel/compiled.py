@@ -117,11 +117,11 @@ def _inner(function: Any, **options: Any) -> Any:
 
 
 def direct(function: F, *arguments: Any) -> Callable[..., Any]:
-    """Return `function` compiled for arguments of these types, of which named tuples come first and are at most two.
+    """Return `function` compiled for arguments of these types, of which named tuples come first.
 
     It omits numba's check of the argument types at every call, and keeps the tables of named tuples as long as it
-    gets the same ones. An argument of another type is not detected; a plain whole number is taken for an int64.
-    In place of a compiled function stands its `loop_type`.
+    gets the same first and last one. An argument of another type is not detected; a plain whole number is taken for an
+    int64. In place of a compiled function stands its `loop_type`.
     """
     if not isinstance(function, CPUDispatcher):
         return lambda *given: function(*(np.int64(x) if type(x) is int else x for x in given))

@@ -17,10 +17,8 @@ from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
-from actors.kernel.clock import CPU, WALL, clock_ns, clock_overhead
 from actors.kernel.compiled import compiled, entry, inlined
 from actors.kernel.histogram import BUCKETS, note_time
-from actors.kernel.message_heap import push
 from actors.kernel.message_kinds import FIRST_DECISION, PUBLISHED, is_background, is_of_network
 from actors.kernel.messages import ANNOUNCED, ARRIVAL, read_job
 from actors.kernel.queue import (
@@ -34,10 +32,12 @@ from actors.kernel.queue import (
     Queue,
     is_here,
     is_whole,
+    push,
     take_first,
 )
 from actors.kernel.records import Records, as_records, doubled, records
 from actors.kernel.sums import WHOLE, carry
+from actors.kernel.system_calls import CPU, WALL, clock_ns, clock_overhead
 from workloads.errors import InputError
 
 # The models. From MEASURED on, the clock is read around every handler.
@@ -162,7 +162,7 @@ def take(w: HasCost, until: int) -> int:
 
 @inlined
 def hand_over(w: HasCost, turn: int) -> None:
-    """Hand the event at hand to the other of two loops, whose turn is `turn`; the way there is not its handler's."""
+    """Hand the event at hand to the other of two loops, whose turn is `turn`; until then no handler is charged."""
     w.queue.now.handed[0], w.queue.now.turn[0] = 1, turn
     if w.cost.model == MEASURED:
         w.cost.handler.server[0] = NONE

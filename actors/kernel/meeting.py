@@ -14,17 +14,27 @@ the core that it was on then, and SLEEPERS counts who sleeps at MARK; then LINE 
 """
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from actors.kernel.clock import WALL, clock_ns
 from actors.kernel.compiled import compiled, inlined, waiting_entry
 from actors.kernel.cost import HasCost
 from actors.kernel.queue import GROW, HORIZON, IDLE, NEVER
 from actors.kernel.records import Records
-from actors.kernel.relay import BEGUN, OTHERS, exchange, is_here, read_message, write_message
-from actors.kernel.sharing import add, core, give_way, load, pause, sleep_while, swap, wake_all
+from actors.kernel.relay import Links, exchange, is_here, num_others, read_message, write_message
+from actors.kernel.system_calls import (
+    WALL,
+    add,
+    clock_ns,
+    core,
+    give_way,
+    load,
+    pause,
+    sleep_while,
+    swap,
+    wake_all,
+)
 from actors.kernel.window import (
     EVENTS,
     FINISHED,
@@ -77,6 +87,26 @@ LINKS_AWAKE_NS = 200_000  # the same for messages from other machines
 SLEEP_NS = 200_000_000
 
 
+class Meeting(NamedTuple):
+    """What one of K partitions has of the memory in which they meet.
+
+    `first`, `me`, `tasks` and `quiet` are as of `actors.kernel.window.pack`, `delayed` as of `deliver`.
+    """
+
+    base: int  # address of `shared`
+    shared: np.ndarray  # all shared words
+    own: np.ndarray  # [OWN] this partition's
+    links: Links  # to other machines, of a partition that exchanges with them
+    first: np.ndarray
+    quiet: np.ndarray
+    delayed: np.ndarray
+    me: int
+    tasks: int
+    window_ns: int  # from the earliest next event to the barrier
+    partitions: int
+    frame_size: int
+
+
 def shared_words(partitions: int, frame_size: int) -> int:
     """Return how many words partitions share."""
     return LINE * (partitions + 1) + 2 * partitions * frame_size
@@ -89,39 +119,58 @@ def place_of(partitions: int, frame_size: int, window: int, k: int) -> int:
 
 
 @inlined
+def frame_of(m: Meeting, window: int, k: int) -> int:
+    """Return where the frame of partition `k` for a window begins."""
+    return place_of(m.partitions, m.frame_size, window, k)
+
+
+@inlined
 def address(base: int, word: int) -> int:
     """Return the address of a shared word."""
     return base + 8 * word
 
 
-@compiled
-def publish(base: int, own: np.ndarray, partitions: int, me: int) -> None:
-    """Let the others read this partition's next frame; the first one may ask for a pause."""
-    window = own[WINDOW] + 1
-    own[WINDOW] = window
-    if me == 0 and window >= own[LEAST] and own[PRACTICE] == 0 and clock_ns(WALL) > own[DEADLINE]:
-        swap(address(base, LINE * partitions + PAUSE), window)
-    set_mark(base, me, window)
+@inlined
+def mark_of(m: Meeting, k: int) -> int:
+    """Return the address of the number of the window that a partition has published."""
+    return address(m.base, LINE * k + MARK)
 
 
 @inlined
-def set_mark(base: int, k: int, window: int) -> None:
-    """Let all here read the frame of a partition for a window."""
-    here = core()
-    if load(address(base, LINE * k + CORE)) != here:
-        swap(address(base, LINE * k + CORE), here)
-    swap(address(base, LINE * k + MARK), window)
-    if load(address(base, LINE * k + SLEEPERS)) > 0:
-        wake_all(address(base, LINE * k + MARK))
+def pause_of(m: Meeting) -> int:
+    """Return the address of the number of the window in which all pause."""
+    return address(m.base, LINE * m.partitions + PAUSE)
 
 
 @compiled
-def sees_awake(base: int, own: np.ndarray, partitions: int, k: int) -> bool:
+def publish(m: Meeting) -> None:
+    """Let the others read this partition's next frame; the first one may ask for a pause."""
+    own = m.own
+    window = own[WINDOW] + 1
+    own[WINDOW] = window
+    if m.me == 0 and window >= own[LEAST] and own[PRACTICE] == 0 and clock_ns(WALL) > own[DEADLINE]:
+        swap(pause_of(m), window)
+    set_mark(m, m.me, window)
+
+
+@inlined
+def set_mark(m: Meeting, k: int, window: int) -> None:
+    """Let all here read the frame of a partition for a window."""
+    here, core_at = core(), address(m.base, LINE * k + CORE)
+    if load(core_at) != here:
+        swap(core_at, here)
+    swap(mark_of(m, k), window)
+    if load(address(m.base, LINE * k + SLEEPERS)) > 0:
+        wake_all(mark_of(m, k))
+
+
+@compiled
+def sees_awake(m: Meeting, k: int) -> bool:
     """Look for some time whether partition `k` has published this window; return whether it has."""
-    mark, window = address(base, LINE * k + MARK), own[WINDOW]
+    mark, window = mark_of(m, k), m.own[WINDOW]
     end = clock_ns(WALL) + AWAKE_NS
     while clock_ns(WALL) < end:
-        if holds_up(base, window, partitions):
+        if holds_up(m.base, window, m.partitions):
             give_way()
         for _ in range(8):
             if load(mark) >= window:
@@ -141,98 +190,89 @@ def holds_up(base: int, window: int, partitions: int) -> bool:
 
 
 @compiled
-def sees_asleep(base: int, own: np.ndarray, k: int) -> bool:
+def sees_asleep(m: Meeting, k: int) -> bool:
     """Sleep until partition `k` has published this window; return False if it has not for long."""
-    mark, window = address(base, LINE * k + MARK), own[WINDOW]
+    mark, sleepers, window = mark_of(m, k), address(m.base, LINE * k + SLEEPERS), m.own[WINDOW]
     while load(mark) < window:
-        add(address(base, LINE * k + SLEEPERS), 1)
+        add(sleepers, 1)
         seen, before = load(mark), clock_ns(WALL)
         if seen < window:
             sleep_while(mark, seen, SLEEP_NS)
-        add(address(base, LINE * k + SLEEPERS), -1)
+        add(sleepers, -1)
         if load(mark) < window and clock_ns(WALL) - before >= SLEEP_NS // 2:
             return False
     return True
 
 
 @compiled
-def all_published(base: int, own: np.ndarray, links: np.ndarray, partitions: int, me: int) -> bool:
+def all_published(m: Meeting) -> bool:
     """Wait until all have published this window; return False if one has not for long.
 
     With links to other machines: all partitions here.
     """
-    for k in range(partitions):
-        is_other = links[OTHERS] > 0 and not is_here(links, k)
-        if is_other or k == me or load(address(base, LINE * k + MARK)) >= own[WINDOW]:
+    has_others = num_others(m.links) > 0
+    for k in range(m.partitions):
+        is_other = has_others and not is_here(m.links, k)
+        if is_other or k == m.me or load(mark_of(m, k)) >= m.own[WINDOW]:
             continue
         before = clock_ns(WALL)
-        seen = sees_awake(base, own, partitions, k) or sees_asleep(base, own, k)
-        own[WAITED_NS] += clock_ns(WALL) - before
+        seen = sees_awake(m, k) or sees_asleep(m, k)
+        m.own[WAITED_NS] += clock_ns(WALL) - before
         if not seen:
             return False
     return True
 
 
 @compiled
-def all_exchanged(
-    base: int, shared: np.ndarray, own: np.ndarray, links: np.ndarray, partitions: int, frame_size: int
-) -> bool:
+def all_exchanged(m: Meeting) -> bool:
     """Exchange this window's frames with other machines, and publish theirs here; return whether all have come."""
-    window, asks = own[WINDOW], address(base, LINE * partitions + PAUSE)
-    frames = place_of(partitions, frame_size, window, 0)
-    if links[BEGUN] == 0:
-        pauses = np.int64(load(asks) == window)
-        for j in range(links[OTHERS]):
-            write_message(links, j, shared, frames, frame_size, partitions, window, pauses)
-        links[BEGUN] = 1
+    window, links = m.own[WINDOW], m.links
+    frames = frame_of(m, window, 0)
+    if links.begun[0] == 0:
+        pauses = np.int64(load(pause_of(m)) == window)
+        for j in range(num_others(links)):
+            write_message(links, j, m.shared, frames, m.frame_size, window, pauses)
+        links.begun[0] = 1
     before = clock_ns(WALL)
-    done = exchange(links, partitions, window, LINKS_AWAKE_NS)
-    own[WAITED_NS] += clock_ns(WALL) - before
+    done = exchange(links, window, LINKS_AWAKE_NS)
+    m.own[WAITED_NS] += clock_ns(WALL) - before
     if not done:
         return False
-    for j in range(links[OTHERS]):
-        if read_message(links, j, shared, frames, frame_size, partitions) == 1:
-            swap(asks, window)
-    for k in range(partitions):
+    for j in range(num_others(links)):
+        if read_message(links, j, m.shared, frames, m.frame_size) == 1:
+            swap(pause_of(m), window)
+    for k in range(m.partitions):
         if not is_here(links, k):
-            set_mark(base, k, window)
-    links[BEGUN] = 0
+            set_mark(m, k, window)
+    links.begun[0] = 0
     return True
 
 
 @compiled
-def read_headers(
-    now: Records,
-    base: int,
-    shared: np.ndarray,
-    own: np.ndarray,
-    window_ns: int,
-    partitions: int,
-    frame_size: int,
-    me: int,
-) -> int:
+def read_headers(now: Records, m: Meeting) -> int:
     """Find the next barrier from the headers of all frames; return the next phase, or why to stop."""
+    shared, own = m.shared, m.own
     earliest, finished, events, left, work, tasks, inbound = NEVER, 0, 0, 0, 0, 0, 0
     of_others = NEVER
-    for k in range(partitions):
-        place = place_of(partitions, frame_size, own[WINDOW], k)
+    for k in range(m.partitions):
+        place = frame_of(m, own[WINDOW], k)
         earliest = min(earliest, shared[place + NEXT])
-        of_others = min(of_others, next_by_frame(shared, place, k, me))
+        of_others = min(of_others, next_by_frame(shared, place, k, m.me))
         finished += shared[place + FINISHED]
         events += shared[place + EVENTS]
         left += shared[place + LEFT]
         work += shared[place + WORK]
         tasks = shared[place + TASKS]
-        inbound += messages_for(shared, place, me)
+        inbound += messages_for(shared, place, m.me)
     own[DONE_TASKS], own[DONE_EVENTS], own[INBOUND] = finished, events, inbound
     if left == 0 and (earliest >= NEVER or (finished == tasks and work == 0)):
         return DONE
     if left > 0:
         return DELIVER
-    if load(address(base, LINE * partitions + PAUSE)) == own[WINDOW] and own[RESUMED] != own[WINDOW]:
+    if load(pause_of(m)) == own[WINDOW] and own[RESUMED] != own[WINDOW]:
         own[RESUMED] = own[WINDOW]
         return PAUSED
-    own[EVENTS_AT] = earliest + window_ns
+    own[EVENTS_AT] = earliest + m.window_ns
     if own[EVENTS_AT] >= NEVER:
         return ENDLESS
     own[UNTIL] = next_barrier(now, own[EVENTS_AT], of_others)
@@ -240,71 +280,47 @@ def read_headers(
 
 
 @compiled
-def copy_frame(source: np.ndarray, begin: int, shared: np.ndarray, place: int, partitions: int) -> None:
-    """Copy the header of a frame that has no messages."""
-    for i in range(header_size(partitions)):
-        shared[place + i] = source[begin + i]
+def copy_header(source: np.ndarray, begin: int, m: Meeting, place: int) -> None:
+    """Copy a frame that has no messages among the shared ones."""
+    for i in range(header_size(m.partitions)):
+        m.shared[place + i] = source[begin + i]
 
 
 @waiting_entry
-def meet(
-    w: HasCost,
-    state: Any,
-    loop: Callable[..., int],
-    base: int,
-    shared: np.ndarray,
-    own: np.ndarray,
-    links: np.ndarray,
-    first: np.ndarray,
-    quiet: np.ndarray,
-    delayed: np.ndarray,
-    me: int,
-    tasks: int,
-    window_ns: int,
-    most: int,
-) -> int:
+def meet(w: HasCost, state: Any, m: Meeting, loop: Callable[..., int], most: int) -> int:
     """Go from window to window; return the stop reason. Called again, it continues where it stopped.
 
     Args:
         w: the partition's world.
         state: the scheduler's state.
         loop: the policy's loop, of the type that `loop_type` returns.
-        base: address of `shared`.
-        shared: all shared words.
-        own: [OWN] this partition's.
-        links: to other machines, of a partition that exchanges with them (`actors.kernel.relay`).
-        first, me, tasks, quiet: as `actors.kernel.window.pack`.
-        delayed: as `actors.kernel.window.deliver`.
-        window_ns: time from the earliest next event to the barrier.
         most: events to handle before the loop returns RUNNING.
     """
-    partitions = first.size // 2
-    frame_size = (shared.size - LINE * (partitions + 1)) // (2 * partitions)
+    own = m.own
     while True:
         if own[PHASE] == PUBLISH:
-            publish(base, own, partitions, me)
+            publish(m)
             own[PHASE] = WAIT
         if own[PHASE] == WAIT:
-            if not all_published(base, own, links, partitions, me):
+            if not all_published(m):
                 return WAITS
-            if links[OTHERS] > 0 and not all_exchanged(base, shared, own, links, partitions, frame_size):
+            if num_others(m.links) > 0 and not all_exchanged(m):
                 return WAITS
             own[PHASE] = READ
-        mine = place_of(partitions, frame_size, own[WINDOW] + 1, me)
+        mine = frame_of(m, own[WINDOW] + 1, m.me)
         if own[PHASE] == READ:
             if own[PRACTICE] > 0:
-                last = place_of(partitions, frame_size, own[WINDOW], me)
-                copy_frame(shared, last, shared, mine, partitions)
+                copy_header(m.shared, frame_of(m, own[WINDOW], m.me), m, mine)
                 own[PRACTICE] -= 1
                 own[PHASE] = PUBLISH
                 if own[PRACTICE] == 0:
                     return PRACTISED
                 continue
-            next_phase = read_headers(w.queue.now, base, shared, own, window_ns, partitions, frame_size, me)
+            next_phase = read_headers(w.queue.now, m)
             if next_phase != DELIVER:
                 return next_phase
             if own[INBOUND] == 0 and own[UNTIL] <= own[AWAKE]:
-                copy_frame(quiet, 0, shared, mine, partitions)
+                copy_header(m.quiet, np.int64(0), m, mine)
                 own[BARRIER] = own[UNTIL]
                 own[PHASE] = PUBLISH
                 continue
@@ -312,9 +328,9 @@ def meet(
         if own[PHASE] == DELIVER:
             if not has_room(w.queue, own[INBOUND]):
                 return GROW
-            for k in range(partitions):
-                place = place_of(partitions, frame_size, own[WINDOW], k)
-                insert_frame(w, shared, place, partitions, me, own[BARRIER], delayed)
+            for k in range(m.partitions):
+                place = frame_of(m, own[WINDOW], k)
+                insert_frame(w, m.shared, place, m.partitions, m.me, own[BARRIER], m.delayed)
             own[PHASE] = ADVANCE
             if next_time(w.queue) < own[SKIPPED]:
                 return SAMPLES
@@ -325,8 +341,7 @@ def meet(
             if own[SAMPLE] < min(own[UNTIL], w.queue.now.limit[0]):
                 return SAMPLES
             own[PHASE] = PACK
-        frame = shared[mine : mine + frame_size]
-        pack(w, first, me, tasks, frame, quiet)
+        pack(w, m.first, m.me, m.tasks, m.shared, mine, m.frame_size, m.quiet)
         own[BARRIER] = min(own[UNTIL], w.queue.now.limit[0])
-        own[AWAKE] = -1 if frame[LEFT] > 0 else min(quiet[NEXT], own[SAMPLE] - 1)
+        own[AWAKE] = -1 if m.shared[mine + LEFT] > 0 else min(m.quiet[NEXT], own[SAMPLE] - 1)
         own[PHASE] = PUBLISH

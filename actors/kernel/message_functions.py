@@ -8,10 +8,9 @@ column that is empty as a whole, has functions of its own in the `messages.py` o
 from collections.abc import Iterator
 from typing import Any
 
-from actors.kernel.broadcast import send_to_schedulers
 from actors.kernel.compiled import inlined
 from actors.kernel.message_kinds import KINDS, Field, bits_of, float_of
-from actors.kernel.queue import NONE, send, wake
+from actors.kernel.queue import NONE, send, send_to_schedulers, wake
 
 
 def sender(kind: int) -> Any:

@@ -2,11 +2,19 @@
 
 import numpy as np
 
-from actors.kernel.broadcast import announce, publish, send_to_schedulers
 from actors.kernel.compiled import inlined
 from actors.kernel.message_functions import reader, sender, timer
 from actors.kernel.message_kinds import FIELDS, PUBLISHED, high_half, kind, low_half, share
-from actors.kernel.queue import NONE, HasQueue, send, wake, wake_in_background
+from actors.kernel.queue import (
+    NONE,
+    HasQueue,
+    announce,
+    publish,
+    send,
+    send_to_schedulers,
+    wake,
+    wake_in_background,
+)
 
 JOBS, DAGS, OF_NODES = "jobs", "dags", "jobs dags"
 LOOK_AGAIN = np.int64(1_000_000_000)  # ns until a scheduler handles a loss again

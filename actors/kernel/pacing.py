@@ -9,19 +9,17 @@ written and ever read; then the rows, [K, K, rows, FIELDS], by writer and reader
 """
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from actors.kernel.clock import WALL, clock_ns
 from actors.kernel.compiled import compiled, entry, inlined, waiting_entry
 from actors.kernel.cost import HasCost, settle
 from actors.kernel.histogram import note_time
 from actors.kernel.meeting import LINE, address
 from actors.kernel.queue import GROW, HORIZON, IDLE, NEVER, RUNNING
-from actors.kernel.records import Records
-from actors.kernel.sharing import add, load, pause, sleep_while, swap, wake_all
-from actors.kernel.window import FIELDS, has_copy, has_room, insert_row, next_time, partition_of
+from actors.kernel.system_calls import WALL, add, clock_ns, load, pause, sleep_while, swap, wake_all
+from actors.kernel.window import FIELDS, has_copy, has_room, insert_row, next_time, partition_of, put_row
 
 BELL, SLEEPS = 0, 8
 TAIL, HEAD = 0, LINE
@@ -62,12 +60,26 @@ FULL_NS = 100_000  # until it looks again whether there is room in a ring
 EARLY_NS = 50_000
 
 
+class Rings(NamedTuple):
+    """What one partition has of the rings of K partitions."""
+
+    base: int  # address of `shared`
+    shared: np.ndarray  # the words
+    own: np.ndarray  # [OWN] this partition's
+    posts: np.ndarray  # [POSTS, K] what it knows of the others
+    times: np.ndarray  # [TIMES, BUCKETS] histograms of how long batches took to come here, in wall time
+    delayed: np.ndarray  # as of `actors.kernel.window.deliver`
+    first: np.ndarray  # as of `actors.kernel.window.pack`, as is `me`
+    me: int
+    partitions: int
+    rows: int  # of a ring
+
+
 def words_of(partitions: int, rows: int) -> int:
     """Return how many words partitions share; `rows`, of a ring, is a power of two."""
     return LINE * (partitions + 2 * partitions**2) + partitions**2 * rows * FIELDS
 
 
-@inlined
 def rows_of(words: int, partitions: int) -> int:
     """Return how many rows a ring has."""
     return (words - LINE * (partitions + 2 * partitions**2)) // (partitions**2 * FIELDS)
@@ -86,6 +98,12 @@ def row_of(partitions: int, rows: int, source: int, target: int, number: int) ->
     return first + ((source * partitions + target) * rows + (number & (rows - 1))) * FIELDS
 
 
+@inlined
+def row_to(r: Rings, target: int, number: int) -> int:
+    """Return where a row of the ring to a partition begins."""
+    return row_of(r.partitions, r.rows, r.me, target, number)
+
+
 @compiled
 def ring_bell(base: int, target: int) -> None:
     """Tell a partition that a batch is there."""
@@ -96,86 +114,71 @@ def ring_bell(base: int, target: int) -> None:
 
 
 @compiled
-def take_batches(
-    w: HasCost,
-    base: int,
-    shared: np.ndarray,
-    own: np.ndarray,
-    delayed: np.ndarray,
-    times: np.ndarray,
-    partitions: int,
-    me: int,
-) -> bool:
+def take_batches(w: HasCost, r: Rings) -> bool:
     """Insert the messages of all rings; return False if there is no room for INBOUND of them."""
-    bell = load(address(base, LINE * me + BELL))
+    own, shared = r.own, r.shared
+    bell = load(address(r.base, LINE * r.me + BELL))
     if bell == own[HEARD]:
         return True
-    rows = rows_of(shared.size, partitions)
-    for k in range(partitions):
-        ring = ring_of(partitions, k, me)
-        tail, head = load(address(base, ring + TAIL)), shared[ring + HEAD]
+    for k in range(r.partitions):
+        ring = ring_of(r.partitions, k, r.me)
+        tail, head = load(address(r.base, ring + TAIL)), shared[ring + HEAD]
         while head < tail:
-            row = row_of(partitions, rows, k, me, head)
+            row = row_of(r.partitions, r.rows, k, r.me, head)
             sent, count = shared[row], shared[row + 1]
             if not has_room(w.queue, count):
                 own[INBOUND] = count
                 return False
-            note_time(times, FLOOR if count == 0 else LATENCY, clock_ns(WALL) - own[OFFSET] - sent)
+            note_time(r.times, FLOOR if count == 0 else LATENCY, clock_ns(WALL) - own[OFFSET] - sent)
             for i in range(1, count + 1):
-                row = row_of(partitions, rows, k, me, head + i)
-                insert_row(w, shared, row, AT_ONCE, delayed)
+                insert_row(w, shared, row_of(r.partitions, r.rows, k, r.me, head + i), AT_ONCE, r.delayed)
             own[RECEIVED] += count
             head += count + 1
-            swap(address(base, ring + HEAD), head)
+            swap(address(r.base, ring + HEAD), head)
     own[HEARD], own[INBOUND] = bell, 0
     return True
 
 
 @compiled
-def finds_room(base: int, rows: int, posts: np.ndarray, partitions: int, me: int, k: int) -> bool:
+def finds_room(r: Rings, k: int) -> bool:
     """Return whether another message fits into the ring to partition `k`; the first also needs the batch's own row."""
+    posts = r.posts
     if posts[FREE, k] < 0:
-        ring = ring_of(partitions, me, k)
-        tail, head = load(address(base, ring + TAIL)), load(address(base, ring + HEAD))
-        posts[END, k], posts[FREE, k] = tail + 1, rows - (tail - head) - 1
+        ring = ring_of(r.partitions, r.me, k)
+        tail, head = load(address(r.base, ring + TAIL)), load(address(r.base, ring + HEAD))
+        posts[END, k], posts[FREE, k] = tail + 1, r.rows - (tail - head) - 1
     return posts[FREE, k] > 0
 
 
 @compiled
-def post(
-    w: HasCost,
-    base: int,
-    shared: np.ndarray,
-    own: np.ndarray,
-    posts: np.ndarray,
-    first: np.ndarray,
-    me: int,
-) -> None:
+def post(w: HasCost, r: Rings) -> None:
     """Move messages from the outbox into the rings of those they go to, as many as have room, in order."""
-    now, outbox = w.queue.now, w.queue.outbox
-    partitions, listener, size = first.size // 2, w.queue.seq.size - 1, now.outbox_size[0]
-    rows, taken, fits = rows_of(shared.size, partitions), 0, True
-    for k in range(partitions):
+    now, outbox, posts = w.queue.now, w.queue.outbox, r.posts
+    listener, size, taken, fits = w.queue.seq.size - 1, now.outbox_size[0], 0, True
+    for k in range(r.partitions):
         posts[FREE, k] = -1
     while taken < size:
         kind, dst = outbox.kind[taken], outbox.dst[taken]
-        for k in range(partitions):
-            if goes_to(kind, dst, k, first, me, listener):
-                fits = fits and finds_room(base, rows, posts, partitions, me, k)
+        for k in range(r.partitions):
+            if goes_to(kind, dst, k, r.first, r.me, listener):
+                fits = fits and finds_room(r, k)
         if not fits:
             break
-        for k in range(partitions):
-            if goes_to(kind, dst, k, first, me, listener):
-                put_row(outbox, taken, shared, row_of(partitions, rows, me, k, posts[END, k]))
+        for k in range(r.partitions):
+            if goes_to(kind, dst, k, r.first, r.me, listener):
+                put_row(outbox, taken, r.shared, row_to(r, k, posts[END, k]))
                 posts[END, k] += 1
                 posts[FREE, k] -= 1
         taken += 1
     for i in range(taken, size):
         outbox[i - taken] = outbox[i]
     now.outbox_size[0] -= taken
-    for k in range(partitions):
-        if posts[FREE, k] >= 0:
-            end_batch(base, shared, own, posts, partitions, me, k)
+    for k in range(r.partitions):
+        count = posts[END, k] - r.shared[ring_of(r.partitions, r.me, k) + TAIL] - 1
+        if posts[FREE, k] >= 0 and count > 0:
+            send_batch(r, k, count)
+            r.own[SENT] += count
+            r.own[BATCHES] += 1
 
 
 @inlined
@@ -184,85 +187,50 @@ def goes_to(kind: int, dst: int, k: int, first: np.ndarray, me: int, listener: i
     return has_copy(kind, k, first, me, listener) if dst == listener else k == partition_of(first, dst)
 
 
-@inlined
-def put_row(outbox: Records, i: int, shared: np.ndarray, row: int) -> None:
-    """Copy a message of the outbox into a row of a ring."""
-    shared[row], shared[row + 1], shared[row + 2] = outbox.time[i], outbox.key[i], outbox.kind[i]
-    shared[row + 3], shared[row + 4], shared[row + 5] = outbox.dst[i], outbox.a[i], outbox.b[i]
-    shared[row + 6], shared[row + 7] = outbox.c[i], outbox.d[i]
-
-
 @compiled
-def end_batch(
-    base: int, shared: np.ndarray, own: np.ndarray, posts: np.ndarray, partitions: int, me: int, k: int
-) -> None:
-    """Let partition `k` read the batch that ends at its END, or leave it to be carried, if it has messages."""
-    ring, rows = ring_of(partitions, me, k), rows_of(shared.size, partitions)
-    tail = shared[ring + TAIL]
-    count = posts[END, k] - tail - 1
-    if count <= 0:
-        return
-    send_batch(base, shared, own, posts, partitions, rows, me, k, count)
-    own[SENT] += count
-    own[BATCHES] += 1
-
-
-@compiled
-def send_batch(
-    base: int,
-    shared: np.ndarray,
-    own: np.ndarray,
-    posts: np.ndarray,
-    partitions: int,
-    rows: int,
-    me: int,
-    k: int,
-    count: int,
-) -> None:
-    """Write the first row of a batch of `count` messages, and let partition `k` read it."""
-    ring = ring_of(partitions, me, k)
-    tail = shared[ring + TAIL]
-    row = row_of(partitions, rows, me, k, tail)
-    shared[row], shared[row + 1] = clock_ns(WALL) - own[OFFSET], count
-    swap(address(base, ring + TAIL), tail + count + 1)
-    if posts[HERE, k] == 1:
-        ring_bell(base, k)
+def send_batch(r: Rings, k: int, count: int) -> None:
+    """Let partition `k` read a batch of `count` messages, or leave it to be carried."""
+    shared, tail_at = r.shared, ring_of(r.partitions, r.me, k) + TAIL
+    tail = shared[tail_at]
+    row = row_to(r, k, tail)
+    shared[row], shared[row + 1] = clock_ns(WALL) - r.own[OFFSET], count
+    swap(address(r.base, tail_at), tail + count + 1)
+    if r.posts[HERE, k] == 1:
+        ring_bell(r.base, k)
     else:
-        own[CARRIES] = 1
+        r.own[CARRIES] = 1
 
 
 @entry
-def greet(
-    base: int, shared: np.ndarray, own: np.ndarray, posts: np.ndarray, partitions: int, me: int
-) -> None:
+def greet(r: Rings) -> None:
     """Send each other partition a batch without messages, to measure how long that takes."""
-    rows = rows_of(shared.size, partitions)
-    for k in range(partitions):
-        posts[FREE, k] = -1
-        if k != me and finds_room(base, rows, posts, partitions, me, k):
-            send_batch(base, shared, own, posts, partitions, rows, me, k, 0)
+    for k in range(r.partitions):
+        r.posts[FREE, k] = -1
+        if k != r.me and finds_room(r, k):
+            send_batch(r, k, np.int64(0))
 
 
 @entry
-def bring(base: int, shared: np.ndarray, batches: np.ndarray, partitions: int, source: int, me: int) -> bool:
+def bring(r: Rings, batches: np.ndarray, source: int) -> bool:
     """Put batches of a partition that does not share this memory into its ring; return False if they do not fit."""
-    ring, rows = ring_of(partitions, source, me), rows_of(shared.size, partitions)
+    ring, shared = ring_of(r.partitions, source, r.me), r.shared
     tail, count = shared[ring + TAIL], batches.size // FIELDS
-    if rows - (tail - load(address(base, ring + HEAD))) < count:
+    if r.rows - (tail - load(address(r.base, ring + HEAD))) < count:
         return False
     for i in range(count):
-        row = row_of(partitions, rows, source, me, tail + i)
+        row = row_of(r.partitions, r.rows, source, r.me, tail + i)
         for j in range(FIELDS):
             shared[row + j] = batches[i * FIELDS + j]
-    swap(address(base, ring + TAIL), tail + count)
-    ring_bell(base, me)
+    swap(address(r.base, ring + TAIL), tail + count)
+    ring_bell(r.base, r.me)
     return True
 
 
 @compiled
-def rest(w: HasCost, base: int, own: np.ndarray, me: int, is_idle: bool) -> None:
+def rest(w: HasCost, r: Rings, is_idle: bool) -> None:
     """Wait for a batch, the next event or sample, the deadline, or the time to carry: asleep, and awake at the end."""
-    bell, begin = address(base, LINE * me + BELL), clock_ns(WALL)
+    own, bell, sleeps = r.own, address(r.base, LINE * r.me + BELL), address(r.base, LINE * r.me + SLEEPS)
+    begin = clock_ns(WALL)
     most = own[DEADLINE] - begin
     if w.queue.now.outbox_size[0] > 0:
         most = min(most, FULL_NS)
@@ -275,10 +243,10 @@ def rest(w: HasCost, base: int, own: np.ndarray, me: int, is_idle: bool) -> None
     end, awake_since = begin + most, begin
     asleep_ns = most - EARLY_NS
     if asleep_ns > 0 and load(bell) == own[HEARD]:
-        swap(address(base, LINE * me + SLEEPS), 1)
+        swap(sleeps, 1)
         # Whoever rings from here on sees that this one sleeps; who rang before has changed the bell.
         sleep_while(bell, own[HEARD], min(asleep_ns, 500_000_000))
-        swap(address(base, LINE * me + SLEEPS), 0)
+        swap(sleeps, 0)
         awake_since = clock_ns(WALL)
     at = awake_since
     while at < end and load(bell) == own[HEARD]:
@@ -299,30 +267,15 @@ def note_turn(own: np.ndarray) -> None:
 
 
 @waiting_entry
-def pace(
-    w: HasCost,
-    state: Any,
-    loop: Callable[..., int],
-    base: int,
-    shared: np.ndarray,
-    own: np.ndarray,
-    posts: np.ndarray,
-    times: np.ndarray,
-    first: np.ndarray,
-    delayed: np.ndarray,
-    me: int,
-) -> int:
+def pace(w: HasCost, state: Any, r: Rings, loop: Callable[..., int]) -> int:
     """Go on by the wall clock; return the stop reason. Called again, it continues where it stopped.
 
     Args:
-        w, state, loop, base, shared, delayed: as `actors.kernel.meeting.meet`.
-        own: [OWN] this partition's words.
-        posts: [POSTS, K] what it knows of the others.
-        times: [TIMES, BUCKETS] histograms of how long batches took to come here, in wall time.
-        first, me: as `actors.kernel.window.pack`.
+        w, state, loop: as `actors.kernel.meeting.meet`.
     """
+    own = r.own
     while True:
-        if not take_batches(w, base, shared, own, delayed, times, first.size // 2, me):
+        if not take_batches(w, r):
             return GROW
         wall = clock_ns(WALL)
         if wall >= own[DEADLINE]:
@@ -338,7 +291,7 @@ def pace(
             return why
         settle(w)  # time outside the loop is not charged to a handler
         if w.queue.now.outbox_size[0] > 0:
-            post(w, base, shared, own, posts, first, me)
+            post(w, r)
         if why == RUNNING:
             continue
         if stop < own[UNTIL]:
@@ -346,4 +299,4 @@ def pace(
         if own[TURN] > 0:
             note_turn(own)
         else:
-            rest(w, base, own, me, why == IDLE)
+            rest(w, r, why == IDLE)

@@ -7,9 +7,11 @@ not depend on how actors are grouped into partitions; the last three make up the
 Two containers share the work. With a constant network delay, messages are sent in the order in which they
 arrive: they go to a ring (the lane), appended and taken in constant time. Those of one instant are brought into
 order when their turn comes; they are few, and lie side by side. Whatever would break the lane's order of time,
-and all that an actor sends itself for later, goes to a 4-ary heap.
+and all that an actor sends itself for later, goes to a 4-ary heap. Its nodes hold time and slot alone, so that a sift
+moves 16 bytes and not a message of 64.
 
-What is for an actor of another partition goes to the outbox; the host of the partitions delivers it.
+What is for an actor of another partition goes to the outbox; the host of the partitions delivers it. A message to all
+schedulers, or to all actors, is taken by the listener, the last actor, of which partitions have copies.
 """
 
 import math
@@ -18,8 +20,7 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 
 from actors.kernel.compiled import compiled, entry, inlined
-from actors.kernel.message_heap import copy_message, drop_first, push, write_message
-from actors.kernel.message_kinds import PUBLISHED, rank_of
+from actors.kernel.message_kinds import PUBLISHED, is_background, rank_of
 from actors.kernel.random import DELAYS, random_bits, unit
 from actors.kernel.records import Records, doubled, records
 from actors.kernel.trace import ACTOR_BITS, SENT_BITS, Trace, append_row, is_recorded, no_trace
@@ -156,6 +157,81 @@ def grow_queue(queue: Queue, messages: int = 0) -> Queue:
 
 
 @inlined
+def write_message(
+    rows: Records, i: int, time: int, key: int, kind: int, dst: int, a: int, b: int, c: int, d: int
+) -> None:
+    """Write a message into row `i`."""
+    rows.time[i], rows.key[i], rows.kind[i], rows.dst[i] = time, key, kind, dst
+    rows.a[i], rows.b[i], rows.c[i], rows.d[i] = a, b, c, d
+
+
+@inlined
+def copy_message(to: Any, source: Records, i: int) -> None:
+    """Copy row `i` of `source` into the single row `to`."""
+    to.time[0], to.key[0], to.kind[0], to.dst[0] = (
+        source.time[i],
+        source.key[i],
+        source.kind[i],
+        source.dst[i],
+    )
+    to.a[0], to.b[0], to.c[0], to.d[0] = source.a[i], source.b[i], source.c[i], source.d[i]
+
+
+@compiled
+def push(
+    now: Records,
+    heap: Records,
+    pool: Records,
+    time: int,
+    key: int,
+    kind: int,
+    dst: int,
+    a: int,
+    b: int,
+    c: int,
+    d: int,
+) -> None:
+    """Insert a message into the heap of a queue."""
+    i = now.heap_size[0]
+    slot = heap.slot[i]
+    now.heap_size[0] = i + 1
+    write_message(pool, slot, time, key, kind, dst, a, b, c, d)
+    while i > 0:
+        up = (i - 1) >> 2
+        if heap.time[up] < time or (heap.time[up] == time and pool.key[heap.slot[up]] < key):
+            break
+        heap.time[i], heap.slot[i] = heap.time[up], heap.slot[up]
+        i = up
+    heap.time[i], heap.slot[i] = time, slot
+
+
+@inlined
+def drop_first(now: Records, heap: Records, pool: Records) -> None:
+    """Remove the first message of the heap, and free its slot."""
+    n = now.heap_size[0] - 1
+    now.heap_size[0] = n
+    time, slot = heap.time[n], heap.slot[n]
+    heap.slot[n] = heap.slot[0]
+    if n == 0:
+        return
+    key = pool.key[slot]
+    i = 0
+    while 4 * i + 1 < n:
+        least = 4 * i + 1
+        for child in range(least + 1, min(least + 4, n)):
+            if heap.time[child] < heap.time[least] or (
+                heap.time[child] == heap.time[least]
+                and pool.key[heap.slot[child]] < pool.key[heap.slot[least]]
+            ):
+                least = child
+        if heap.time[least] > time or (heap.time[least] == time and pool.key[heap.slot[least]] > key):
+            break
+        heap.time[i], heap.slot[i] = heap.time[least], heap.slot[least]
+        i = least
+    heap.time[i], heap.slot[i] = time, slot
+
+
+@inlined
 def next_key(queue: Queue, src: int, kind: int) -> int:
     """Return the order key of the next message of `src`, and count the message."""
     seq = queue.seq[src]
@@ -246,6 +322,51 @@ def post(
     now.limit[0] = min(now.limit[0], time + now.lookahead[0])
     write_message(outbox, i, time, key, kind, dst, a, b, c, d)
     now.outbox_size[0] = i + 1
+
+
+@inlined
+def has_schedulers(queue: Queue) -> bool:
+    """Return whether any scheduler is of this partition, which then has a copy of the listener."""
+    return is_whole(queue) or queue.now.first_scheduler[0] < queue.now.end_scheduler[0]
+
+
+@inlined
+def publish(w: HasQueue, t: int, kind: int, a: int, b: int, c: int) -> None:
+    """Send a change of shared state to the schedulers of all other partitions, without a delay.
+
+    Within a partition they read the state. The messages that make them read it take at least the network delay.
+    """
+    queue, listener = w.queue, w.queue.seq.size - 1
+    if not is_whole(queue):
+        key = next_key(queue, listener, kind)
+        post(queue.now, queue.outbox, t, key, kind, listener, a, b, c, NONE)
+
+
+@inlined
+def announce(w: HasQueue, t: int, src: int, kind: int, a: int, b: int, c: int) -> None:
+    """Send one message to all actors of all partitions; it arrives at the same time, also where delays vary."""
+    queue, listener = w.queue, w.queue.seq.size - 1
+    key, time = next_key(queue, src, kind), t + w.network.cross_ns + w.cost.handler.spent[0]
+    insert(queue, True, time, key, kind, listener, a, b, c, NONE)
+    if not is_whole(queue):
+        post(queue.now, queue.outbox, time, key, kind, listener, a, b, c, NONE)
+
+
+@inlined
+def send_to_schedulers(w: HasQueue, t: int, node: int, kind: int, a: int, b: int, c: int, d: int) -> None:
+    """Send one message of a node to all schedulers, which receive it at one time: each partition of them has a copy."""
+    queue, now, listener = w.queue, w.queue.now, np.int64(w.queue.seq.size - 1)
+    key, delay = next_key(queue, node, kind), w.network.delay_ns
+    if w.network.varies == 1:
+        delay = network_delay(w.network, node, listener, key)
+    if has_schedulers(queue):
+        insert(queue, delay == 0, t + delay, key, kind, listener, a, b, c, d)
+        if is_background(kind):
+            now.background[0] += 1
+        elif now.counts_copies[0] == 0:
+            now.events[0] -= 1
+    if not is_whole(queue):
+        post(now, queue.outbox, t + delay, key, kind, listener, a, b, c, d)
 
 
 @compiled

@@ -1,29 +1,30 @@
 """The exchange between machines, in compiled code: one partition of each sends the frames of all there.
 
 In each window it sends one message to each other machine: the frames of the partitions here (`actors.kernel.window`),
-of whose messages with those for partitions there; and it receives one from each. All is in one array of int64, the
-links: HEAD words; LINK words for each other machine; for each partition the number of the link to its machine, or HERE;
-a word for each link, for `ready`; and room for a message to each, and from each.
+of whose messages with those for partitions there; and it receives one from each.
 """
 
 from collections.abc import Sequence
+from typing import NamedTuple
 
 import numpy as np
 
-from actors.kernel.clock import WALL, clock_ns
 from actors.kernel.compiled import compiled, inlined, waiting_entry
-from actors.kernel.sharing import load, pause, sleep_while
-from actors.kernel.sockets import READS, WRITES, ready, receive, send
+from actors.kernel.system_calls import (
+    READS,
+    WALL,
+    WRITES,
+    clock_ns,
+    load,
+    pause,
+    ready,
+    receive,
+    send,
+    sleep_while,
+)
 from actors.kernel.window import FIELDS, HEADER, end_of_frame, header_size, messages_for
 
-(
-    OTHERS,  # the number of other machines
-    ADDRESS,  # of the array
-    BEGUN,  # 1 within an exchange
-    ROOM,  # words for a message
-    HEAD,
-) = range(5)
-# Of another machine.
+# What is known of another machine: columns of `machines`.
 (
     SOCKET,  # the file descriptor
     SIZE,  # bytes of the message to it
@@ -31,7 +32,7 @@ from actors.kernel.window import FIELDS, HEADER, end_of_frame, header_size, mess
     LEAST,  # bytes of its shortest message
     GOT,  # bytes of its message that have come
     IS_CLOSED,  # 1 if it has closed the connection
-    LINK,
+    COLUMNS,
 ) = range(7)
 HERE = -1
 # The words in front of the frames of a message.
@@ -44,175 +45,161 @@ HERE = -1
 WORD = 8  # bytes
 SLEEP_NS = 200_000_000
 BEAT_NS = 200_000_000  # between two signs of life
-NONE = np.zeros(HEAD, np.int64)  # links to no other machine
 
 
-def make_links(
-    sockets: Sequence[int], machines: Sequence[Sequence[int]], me: int, frame_size: int
-) -> np.ndarray:
+class Links(NamedTuple):
+    """The connections of one machine with J others."""
+
+    machines: np.ndarray  # [J, COLUMNS]
+    served_by: np.ndarray  # [K] by partition the number of the link to its machine, or HERE
+    sends: np.ndarray  # [J room] the message to each machine
+    gets: np.ndarray  # [J room] the message from each
+    asked: np.ndarray  # [J] for `ready`
+    begun: np.ndarray  # [1] 1 within an exchange
+    room: int  # words for a message
+    sends_at: int  # addresses of the arrays
+    gets_at: int
+    asked_at: int
+
+
+def make_links(sockets: Sequence[int], machines: Sequence[Sequence[int]], me: int, frame_size: int) -> Links:
     """Return the links of machine `me`: the connections to the others, in order, and the partitions of all."""
     others = [machine for machine in machines if machine is not machines[me]]
-    partitions, count = sum(map(len, machines)), len(others)
-    room = PREFIX + frame_size * max(map(len, machines))
-    links = np.zeros(HEAD + LINK * count + partitions + count + 2 * count * room, np.int64)
-    links[OTHERS], links[ADDRESS], links[ROOM] = count, links.ctypes.data, room
-    served_by = links[HEAD + LINK * count :]
-    served_by[:partitions] = HERE
+    partitions, room = sum(map(len, machines)), PREFIX + frame_size * max(map(len, machines))
+    known = np.zeros((len(others), COLUMNS), np.int64)
+    served_by = np.full(partitions, HERE)
     for j, machine in enumerate(others):
-        link = links[HEAD + LINK * j :]
-        link[SOCKET] = sockets[j]
-        link[LEAST] = WORD * (PREFIX + len(machine) * header_size(partitions))
+        known[j, SOCKET] = sockets[j]
+        known[j, LEAST] = WORD * (PREFIX + len(machine) * header_size(partitions))
         served_by[np.array(machine)] = j
-    return links
+    sends, gets = np.zeros((2, len(others) * room), np.int64)
+    asked, begun = np.zeros(len(others), np.int64), np.zeros(1, np.int64)
+    addresses = [array.ctypes.data for array in (sends, gets, asked)]
+    return Links(known, served_by, sends, gets, asked, begun, room, *addresses)
+
+
+NO_LINKS = make_links([], [[]], 0, 0)
 
 
 @inlined
-def is_here(links: np.ndarray, k: int) -> bool:
+def is_here(links: Links, k: int) -> bool:
     """Return whether a partition is on this machine."""
-    return links[HEAD + LINK * links[OTHERS] + k] == HERE
+    return links.served_by[k] == HERE
 
 
 @inlined
-def place_of_asked(links: np.ndarray, partitions: int) -> int:
-    """Return where the words for `ready` begin."""
-    return HEAD + LINK * links[OTHERS] + partitions
-
-
-@inlined
-def place_of_message(links: np.ndarray, partitions: int, j: int, comes: int) -> int:
-    """Return where the message to machine `j` begins, or that from it if `comes` is 1."""
-    others = links[OTHERS]
-    return place_of_asked(links, partitions) + others + (others * comes + j) * links[ROOM]
+def num_others(links: Links) -> int:
+    """Return the number of other machines."""
+    return links.machines.shape[0]
 
 
 @compiled
 def write_message(
-    links: np.ndarray,
-    j: int,
-    shared: np.ndarray,
-    frames: int,
-    frame_size: int,
-    partitions: int,
-    window: int,
-    pauses: int,
+    links: Links, j: int, shared: np.ndarray, frames: int, frame_size: int, window: int, pauses: int
 ) -> None:
     """Write the message to machine `j`; the frames of all partitions begin at `frames`, each has `frame_size` words."""
-    begin, served_by, link = (
-        place_of_message(links, partitions, j, 0),
-        HEAD + LINK * links[OTHERS],
-        HEAD + LINK * j,
-    )
-    place = begin + PREFIX
+    message, partitions, begin = links.sends, links.served_by.size, j * links.room
+    place, head = begin + PREFIX, header_size(partitions)
     for k in range(partitions):
         if not is_here(links, k):
             continue
         frame = frames + k * frame_size
-        head = header_size(partitions)
         for i in range(head):
-            links[place + i] = shared[frame + i]
-        row, into = frame + head, place + head
+            message[place + i] = shared[frame + i]
+        row, end = frame + head, place + head
         for other in range(partitions):
             words = FIELDS * messages_for(shared, frame, other)
-            if links[served_by + other] == j:
+            if links.served_by[other] == j:
                 for i in range(words):
-                    links[into + i] = shared[row + i]
-                into += words
-            links[place + HEADER + other] = (into - place - head) // FIELDS
+                    message[end + i] = shared[row + i]
+                end += words
+            message[place + HEADER + other] = (end - place - head) // FIELDS
             row += words
-        place = into
-    links[begin + BYTES], links[begin + NUMBER], links[begin + PAUSES] = (
-        WORD * (place - begin),
-        window,
-        pauses,
-    )
-    links[link + SIZE], links[link + SENT], links[link + GOT] = WORD * (place - begin), 0, 0
-
-
-@compiled
-def read_message(
-    links: np.ndarray, j: int, shared: np.ndarray, frames: int, frame_size: int, partitions: int
-) -> int:
-    """Copy the frames of machine `j` to their places; return whether all pause in their window."""
-    begin, served_by = place_of_message(links, partitions, j, 1), HEAD + LINK * links[OTHERS]
-    place = begin + PREFIX
-    for k in range(partitions):
-        if links[served_by + k] != j:
-            continue
-        end, frame = end_of_frame(links, place, partitions), frames + k * frame_size
-        for i in range(end - place):
-            shared[frame + i] = links[place + i]
         place = end
-    return links[begin + PAUSES]
+    size = WORD * (place - begin)
+    message[begin + BYTES], message[begin + NUMBER], message[begin + PAUSES] = size, window, pauses
+    links.machines[j, SIZE], links.machines[j, SENT], links.machines[j, GOT] = size, 0, 0
 
 
 @compiled
-def moves(links: np.ndarray, j: int, partitions: int, window: int) -> int:
+def read_message(links: Links, j: int, shared: np.ndarray, frames: int, frame_size: int) -> int:
+    """Copy the frames of machine `j` to their places; return whether all pause in their window."""
+    message, partitions = links.gets, links.served_by.size
+    place = j * links.room + PREFIX
+    for k in range(partitions):
+        if links.served_by[k] == j:
+            end, frame = end_of_frame(message, place, partitions), frames + k * frame_size
+            for i in range(end - place):
+                shared[frame + i] = message[place + i]
+            place = end
+    return message[j * links.room + PAUSES]
+
+
+@compiled
+def moves(links: Links, j: int, window: int) -> int:
     """Send to machine `j` and receive from it what goes at once; return how many calls were successful."""
-    link, count = HEAD + LINK * j, 0
-    if links[link + SENT] < links[link + SIZE]:
-        place = links[ADDRESS] + WORD * place_of_message(links, partitions, j, 0) + links[link + SENT]
-        done = send(links[link + SOCKET], place, links[link + SIZE] - links[link + SENT])
+    known, begin, count = links.machines, j * links.room, 0
+    if known[j, SENT] < known[j, SIZE]:
+        place = links.sends_at + WORD * begin + known[j, SENT]
+        done = send(known[j, SOCKET], place, known[j, SIZE] - known[j, SENT])
         if done > 0:
-            links[link + SENT] += done
+            known[j, SENT] += done
             count += 1
-    left = bytes_to_come(links, j, partitions)
+    left = bytes_to_come(links, j)
     if left > 0:
-        begin = place_of_message(links, partitions, j, 1)
-        done = receive(links[link + SOCKET], links[ADDRESS] + WORD * begin + links[link + GOT], left)
+        done = receive(known[j, SOCKET], links.gets_at + WORD * begin + known[j, GOT], left)
         if done > 0:
-            links[link + GOT] += done
+            known[j, GOT] += done
             count += 1
-            if links[link + GOT] >= links[link + LEAST] and (
-                links[begin + NUMBER] != window
-                or links[begin + BYTES] < links[link + LEAST]
-                or links[begin + BYTES] > WORD * links[ROOM]
+            size = links.gets[begin + BYTES]
+            if known[j, GOT] >= known[j, LEAST] and (
+                links.gets[begin + NUMBER] != window or size < known[j, LEAST] or size > WORD * links.room
             ):
                 done = 0  # no message of such a run
         if done == 0:
-            links[link + IS_CLOSED] = 1
+            known[j, IS_CLOSED] = 1
     return count
 
 
 @inlined
-def bytes_to_come(links: np.ndarray, j: int, partitions: int) -> int:
+def bytes_to_come(links: Links, j: int) -> int:
     """Return how many bytes of the message from machine `j` are known to come yet; behind it the next one follows."""
-    link = HEAD + LINK * j
-    if links[link + GOT] < links[link + LEAST]:
-        return links[link + LEAST] - links[link + GOT]
-    return links[place_of_message(links, partitions, j, 1) + BYTES] - links[link + GOT]
+    known = links.machines
+    if known[j, GOT] < known[j, LEAST]:
+        return known[j, LEAST] - known[j, GOT]
+    return links.gets[j * links.room + BYTES] - known[j, GOT]
 
 
 @compiled
-def ask(links: np.ndarray, partitions: int) -> int:
+def ask(links: Links) -> int:
     """Write down what is waited for; return how many machines have not received and sent all."""
-    asked, count = place_of_asked(links, partitions), 0
-    for j in range(links[OTHERS]):
-        link, events = HEAD + LINK * j, 0
-        if bytes_to_come(links, j, partitions) > 0:
+    known, count = links.machines, 0
+    for j in range(num_others(links)):
+        events = 0
+        if bytes_to_come(links, j) > 0:
             events += READS
-        if links[link + SENT] < links[link + SIZE]:
+        if known[j, SENT] < known[j, SIZE]:
             events += WRITES
         if events > 0:
-            links[asked + count] = links[link + SOCKET] + events * 2**32
+            links.asked[count] = known[j, SOCKET] + events * 2**32
             count += 1
     return count
 
 
 @compiled
-def exchange(links: np.ndarray, partitions: int, window: int, awake_ns: int) -> bool:
+def exchange(links: Links, window: int, awake_ns: int) -> bool:
     """Send and receive the messages of a window; return False if some do not come for long, or never will.
 
     Called again, it continues. It is awake for `awake_ns` since the last bytes before it sleeps.
     """
-    asked = links[ADDRESS] + WORD * place_of_asked(links, partitions)
     end = clock_ns(WALL) + awake_ns
     while True:
         count = 0
-        for j in range(links[OTHERS]):
-            count += moves(links, j, partitions, window)
-            if links[HEAD + LINK * j + IS_CLOSED] == 1:
+        for j in range(num_others(links)):
+            count += moves(links, j, window)
+            if links.machines[j, IS_CLOSED] == 1:
                 return False
-        waits = ask(links, partitions)
+        waits = ask(links)
         if waits == 0:
             return True
         now = clock_ns(WALL)
@@ -221,7 +208,7 @@ def exchange(links: np.ndarray, partitions: int, window: int, awake_ns: int) -> 
         elif now < end:
             pause()
         else:
-            found = ready(asked, waits, SLEEP_NS)
+            found = ready(links.asked_at, waits, SLEEP_NS)
             if found <= 0 and clock_ns(WALL) - now >= SLEEP_NS // 2:
                 return False
 

@@ -10,10 +10,20 @@ import numpy as np
 from actors.kernel.compiled import compiled, entry, inlined
 from actors.kernel.cost import HasCost
 from actors.kernel.counters import N_FINISHED
-from actors.kernel.message_heap import copy_message, push, write_message
 from actors.kernel.message_kinds import PUBLISHED, is_background
 from actors.kernel.messages import ANNOUNCED
-from actors.kernel.queue import GROW, MESSAGE, NEVER, RUNNING, Queue, insert, is_here
+from actors.kernel.queue import (
+    GROW,
+    MESSAGE,
+    NEVER,
+    RUNNING,
+    Queue,
+    copy_message,
+    insert,
+    is_here,
+    push,
+    write_message,
+)
 from actors.kernel.records import Records, records
 from actors.kernel.sums import carry
 
@@ -62,8 +72,17 @@ def partition_of(first: np.ndarray, dst: int) -> int:
 
 
 @entry
-def pack(w: HasCost, first: np.ndarray, me: int, tasks: int, frame: np.ndarray, quiet: np.ndarray) -> int:
-    """Move messages from the outbox into the frame; return the frame's length.
+def pack(
+    w: HasCost,
+    first: np.ndarray,
+    me: int,
+    tasks: int,
+    words: np.ndarray,
+    begin: int,
+    size: int,
+    quiet: np.ndarray,
+) -> int:
+    """Move messages from the outbox into the frame at `begin`, which has room for `size` words; return its length.
 
     What is for the listener, the last actor, goes to every other partition that has schedulers, and what is announced
     to all actors to every other one. `tasks` is the number of tasks of the workload.
@@ -72,13 +91,13 @@ def pack(w: HasCost, first: np.ndarray, me: int, tasks: int, frame: np.ndarray, 
     """
     now, rows = w.queue.now, w.queue.outbox
     partitions, listener = first.size // 2, w.queue.seq.size - 1
-    head = header_size(partitions)
-    room = (frame.size - head) // FIELDS
-    ends, places = frame[HEADER:head], quiet[HEADER:head]
-    ends[:] = 0
+    head, ends = header_size(partitions), begin + HEADER
+    room = (size - head) // FIELDS
+    for k in range(partitions):
+        words[ends + k] = 0
     taken, total, least = 0, 0, next_time(w.queue)
     work = now.heap_size[0] + now.lane_tail[0] - now.lane_head[0] > now.background[0]
-    quiet[NEXT], quiet[WORK], quiet[OWN], frame[OWN] = least, np.int64(work), least, least
+    quiet[NEXT], quiet[WORK], quiet[OWN], words[begin + OWN] = least, np.int64(work), least, least
     for i in range(now.outbox_size[0]):
         if rows.kind[i] != PUBLISHED:
             least = min(least, rows.time[i])
@@ -89,57 +108,65 @@ def pack(w: HasCost, first: np.ndarray, me: int, tasks: int, frame: np.ndarray, 
         if rows.dst[i] == listener:
             for k in range(partitions):
                 copies = np.int64(has_copy(rows.kind[i], k, first, me, listener))
-                ends[k] += copies
+                words[ends + k] += copies
                 total += copies
         else:
-            ends[partition_of(first, rows.dst[i])] += 1
+            words[ends + partition_of(first, rows.dst[i])] += 1
             total += 1
-    place = head
+    place = begin + head
     for k in range(partitions):
-        places[k] = place
-        place += FIELDS * ends[k]
-        ends[k] += begin_of_part(frame, 0, k)
-    frame[SENT], frame[SENT_TO], frame[SENT_OTHERS] = NEVER, 0, NEVER
+        quiet[HEADER + k] = place
+        place += FIELDS * words[ends + k]
+        words[ends + k] += begin_of_part(words, begin, k)
+    words[begin + SENT], words[begin + SENT_TO], words[begin + SENT_OTHERS] = NEVER, 0, NEVER
     for i in range(taken):
         if rows.dst[i] == listener:
             for k in range(partitions):
                 if has_copy(rows.kind[i], k, first, me, listener):
-                    write_row(frame, places, k, rows, i)
+                    write_row(words, begin, quiet, k, rows, i)
         else:
-            write_row(frame, places, partition_of(first, rows.dst[i]), rows, i)
-    places[:] = 0
+            write_row(words, begin, quiet, partition_of(first, rows.dst[i]), rows, i)
+    for k in range(partitions):
+        quiet[HEADER + k] = 0
     for i in range(taken, now.outbox_size[0]):
         rows[i - taken] = rows[i]
     now.outbox_size[0] -= taken
-    frame[NEXT], frame[LEFT], frame[EVENTS] = least, now.outbox_size[0], now.events[0]
-    frame[WORK], frame[TASKS] = np.int64(work), tasks
-    frame[FINISHED] = w.counts[N_FINISHED] + w.counts[N_FINISHED + 1]
-    quiet[FINISHED], quiet[EVENTS], quiet[TASKS] = frame[FINISHED], frame[EVENTS], frame[TASKS]
+    words[begin + NEXT], words[begin + LEFT], words[begin + EVENTS] = least, now.outbox_size[0], now.events[0]
+    words[begin + WORK], words[begin + TASKS] = np.int64(work), tasks
+    words[begin + FINISHED] = w.counts[N_FINISHED] + w.counts[N_FINISHED + 1]
+    for field in (FINISHED, EVENTS, TASKS):
+        quiet[field] = words[begin + field]
     quiet[SENT], quiet[SENT_OTHERS] = NEVER, NEVER
-    return place
+    return place - begin
 
 
 @inlined
-def write_row(frame: np.ndarray, places: np.ndarray, k: int, rows: Records, i: int) -> None:
-    """Write row `i` of the outbox where the next message for partition `k` belongs."""
+def write_row(words: np.ndarray, begin: int, quiet: np.ndarray, k: int, rows: Records, i: int) -> None:
+    """Write row `i` of the outbox where the next message for partition `k` belongs, in the frame at `begin`."""
     if rows.kind[i] != PUBLISHED:
-        note_sent(frame, k, rows.time[i])
-    place = places[k]
-    frame[place], frame[place + 1], frame[place + 2] = rows.time[i], rows.key[i], rows.kind[i]
-    frame[place + 3], frame[place + 4], frame[place + 5] = rows.dst[i], rows.a[i], rows.b[i]
-    frame[place + 6], frame[place + 7] = rows.c[i], rows.d[i]
-    places[k] = place + FIELDS
+        note_sent(words, begin, k, rows.time[i])
+    put_row(rows, i, words, quiet[HEADER + k])
+    quiet[HEADER + k] += FIELDS
 
 
 @inlined
-def note_sent(frame: np.ndarray, k: int, time: int) -> None:
-    """Take a message for partition `k` into the times of the earliest ones."""
-    if frame[SENT] == NEVER or (frame[SENT_TO] != k and time < frame[SENT]):
-        frame[SENT_OTHERS], frame[SENT], frame[SENT_TO] = frame[SENT], time, k
-    elif frame[SENT_TO] == k:
-        frame[SENT] = min(frame[SENT], time)
+def put_row(rows: Records, i: int, words: np.ndarray, place: int) -> None:
+    """Copy a message of the outbox to a place among words."""
+    words[place], words[place + 1], words[place + 2] = rows.time[i], rows.key[i], rows.kind[i]
+    words[place + 3], words[place + 4], words[place + 5] = rows.dst[i], rows.a[i], rows.b[i]
+    words[place + 6], words[place + 7] = rows.c[i], rows.d[i]
+
+
+@inlined
+def note_sent(words: np.ndarray, begin: int, k: int, time: int) -> None:
+    """Take a message for partition `k` into the times of the earliest ones of the frame at `begin`."""
+    sent, to, others = begin + SENT, begin + SENT_TO, begin + SENT_OTHERS
+    if words[sent] == NEVER or (words[to] != k and time < words[sent]):
+        words[others], words[sent], words[to] = words[sent], time, k
+    elif words[to] == k:
+        words[sent] = min(words[sent], time)
     else:
-        frame[SENT_OTHERS] = min(frame[SENT_OTHERS], time)
+        words[others] = min(words[others], time)
 
 
 @inlined
@@ -170,12 +197,7 @@ def next_time(queue: Queue) -> int:
 
 @entry
 def deliver(
-    w: HasCost,
-    frames: np.ndarray,
-    partitions: int,
-    me: int,
-    barrier: int,
-    delayed: np.ndarray,
+    w: HasCost, frames: np.ndarray, partitions: int, me: int, barrier: int, delayed: np.ndarray
 ) -> int:
     """Insert the messages for partition `me` of all frames; if there is no room, do nothing and return GROW.
 
@@ -214,13 +236,7 @@ def has_room(queue: Queue, count: int) -> bool:
 
 @inlined
 def insert_frame(
-    w: HasCost,
-    frames: np.ndarray,
-    place: int,
-    partitions: int,
-    me: int,
-    barrier: int,
-    delayed: np.ndarray,
+    w: HasCost, frames: np.ndarray, place: int, partitions: int, me: int, barrier: int, delayed: np.ndarray
 ) -> None:
     """Insert the messages for partition `me` of the frame that begins at `place`; there is room for them."""
     row = place + header_size(partitions) + FIELDS * begin_of_part(frames, place, me)

@@ -3,11 +3,10 @@
 import numpy as np
 
 from actors.failures import PROGRESS_BITS, history_of
-from actors.kernel.broadcast import send_to_schedulers
 from actors.kernel.compiled import inlined
 from actors.kernel.message_functions import reader, report, sender, timer
 from actors.kernel.message_kinds import FIELDS, high_half, kind, low_half, share
-from actors.kernel.queue import MOST_ACTORS, NONE, send
+from actors.kernel.queue import MOST_ACTORS, NONE, send, send_to_schedulers
 from actors.nodes.world import World
 
 JOBS = "jobs"

@@ -209,26 +209,20 @@ def emulate_setting(
         partitions = None if values["partitions"] == "auto" else values["partitions"]
         return emulate_live(setting, observe, pace, partitions=partitions, **hosted, **shown)
     if values["clock"] == "virtual":
-        from actors.hosting.virtual import emulate
+        from actors.hosting.runs import emulate
 
         return emulate(setting, observe, checkpoints=checkpoints, **hosted, **shown)
-    quantum_s = values["quantum"]
-    partitions = _partitions_of(setting, values, tell)
-    if values["in_process"]:
-        from actors.hosting.windows import emulate_here
-
-        return emulate_here(setting, observe, partitions, quantum_s, progress, tell, checkpoints)
-    from actors.hosting.ray_windows import emulate_windows
+    from actors.hosting.windows import emulate_windows
 
     return emulate_windows(
         setting,
         observe,
-        partitions=partitions,
-        quantum_s=quantum_s,
+        partitions=_partitions_of(setting, values, tell),
+        quantum_s=values["quantum"],
         transport=values["windows.transport"],
-        address=values["address"],
         announce=None if tell is None else announce,
         checkpoints=checkpoints,
+        **hosted,
         **shown,
     )
 

@@ -225,11 +225,11 @@ class _RunProgress:
         self._bar: Any = None
 
     def share_done(self, share: float) -> None:
-        """Go by this share, 0..1, from now on; see `actors.hosting.virtual.emulate`."""
+        """Go by this share, 0..1, from now on; see `actors.hosting.runs.emulate`."""
         self._share = share
 
     def stalled(self, stall: str | None) -> None:
-        """Show these words about a stall, None while tasks end; see `actors.hosting.virtual.emulate`."""
+        """Show these words about a stall, None while tasks end; see `actors.hosting.runs.emulate`."""
         self._stall = stall
 
     def __call__(self, tasks_done: int, events: int, virtual_s: float) -> None:

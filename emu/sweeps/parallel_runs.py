@@ -59,7 +59,7 @@ class Run:
     @classmethod
     def of(cls, plan: Plan, folder: Path) -> Run:
         """Return the run of a plan of one scheduler and one seed."""
-        from actors.hosting.memory import needed_bytes
+        from actors.hosting.groups import needed_bytes
 
         memory, source = needed_bytes(plan.setting(0)), plan.source.fingerprint()
         return cls(plan.config, plan.cache, folder, plan.manifest(0), source, plan.notes, plan.load, memory)

@@ -32,7 +32,8 @@ from emulations import OBSERVED, digest, run_setting, run_windows
 from python_process import run_python
 
 from actors.hosting import windows
-from actors.hosting.partition import Partition, merge_shares
+from actors.hosting.outcome import merge_shares
+from actors.hosting.partition import Partition
 from actors.kernel.compiled import config
 from actors.setting import Dynamics
 from emu.families.drawn_cases import ALL
@@ -171,7 +172,7 @@ def test_compiled_as_plain_python_with_bounds_checks_while_arrays_grow() -> None
 @pytest.mark.ray
 @pytest.mark.parametrize("name", ["sparrow", "eagle", "FewestTasks", "philae", "carbyne"])
 def test_the_same_in_a_ray_actor(ray_session: None, name: str) -> None:
-    from actors.hosting.virtual import emulate
+    from actors.hosting.runs import emulate
 
     setting, one = whole(name, OTHER)
     assert digest(emulate(setting, OBSERVED, in_process=False, progress=few_events)) == digest(one)

@@ -7,7 +7,7 @@ import signal
 from pathlib import Path
 
 from actors.hosting.partition import Progress
-from actors.hosting.ray_windows import WindowSession
+from actors.hosting.windows import WindowSession
 
 
 def first_time(what: str) -> bool:
@@ -25,7 +25,7 @@ class Unlucky(WindowSession):
         import ray
 
         if first_time("without an actor"):
-            ray.kill(self._actors[0])
+            ray.kill(self.group.partitions[0])
         return super().plan()
 
 
@@ -37,7 +37,7 @@ class Struck(WindowSession):
 
         for what, how in (("killed", signal.SIGKILL), ("stopped", signal.SIGSTOP)):
             if first_time(what):
-                os.kill(ray.get(self._actors[0].__ray_call__.remote(lambda _: os.getpid())), how)
+                os.kill(ray.get(self.group.partitions[0].__ray_call__.remote(lambda _: os.getpid())), how)
                 break
         return super().run(most_s)
 

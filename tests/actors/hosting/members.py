@@ -16,8 +16,7 @@ from emulations import OBSERVED, cluster_of, mixed_workload, named, setting_of, 
 from actors.hosting import relay
 from actors.hosting.checkpoint import Position
 from actors.hosting.member import Member, Met
-from actors.hosting.outcome import Observe, Outcome
-from actors.hosting.partition import merge_shares
+from actors.hosting.outcome import Observe, Outcome, merge_shares
 from actors.hosting.snapshot import Snapshot
 from actors.hosting.windows import divide, lead_ns, window_ns
 from actors.scheduler import resolve_parameters

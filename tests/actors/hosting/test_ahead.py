@@ -15,7 +15,7 @@ from python_process import PATIENCE_S, ROOT
 from actors.compiling import kernel_cache
 from actors.hosting import ahead
 from actors.hosting.ahead import compiling_ahead
-from actors.hosting.slices import compiled_so_far
+from actors.hosting.runs import compiled_so_far
 from actors.schedulers.registry import find_scheduler
 from workloads.doing import Step
 from workloads.units import format_duration

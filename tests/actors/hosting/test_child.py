@@ -23,7 +23,7 @@ from actors.hosting import child as hosting
 from actors.hosting import cleanup
 from actors.hosting.child import in_child, the_child
 from actors.hosting.interrupts import Lost
-from actors.kernel.sharing import CAN_SHARE
+from actors.kernel.system_calls import CAN_SHARE
 from workloads.errors import UnavailableError
 
 needs_proc = pytest.mark.skipif(not os.path.isdir("/proc/self"), reason="what is left is looked for in /proc")
@@ -296,22 +296,22 @@ folders = ["tests/actors", "tests/actors/hosting"]
 os.environ["PYTHONPATH"] = os.pathsep.join([os.environ["PYTHONPATH"], *folders])
 sys.path += folders
 import doomed
-from actors.hosting import ray_windows
+from actors.hosting import windows
 from actors.hosting.child import close
 from checkpointing import checkpoints
 from emulations import OBSERVED, digest, mixed_workload, run_setting, setting_of
 from workloads.errors import InputError
 
-ray_windows.WindowSession = getattr(doomed, os.environ["KIND"])
+windows.WindowSession = getattr(doomed, os.environ["KIND"])
 setting, messages = setting_of("sparrow", mixed_workload(6, 1), 4), []
 disk = checkpoints(Path(os.environ["FOLDER"]) / "c", 3600.0, messages=messages)
-outcome = ray_windows.emulate_windows(
+outcome = windows.emulate_windows(
     setting, OBSERVED, partitions=2, transport=os.environ["TRANSPORT"], checkpoints=disk,
     announce=lambda plan: print(plan.splitlines()[-1]),
 )
 print(digest(outcome) == digest(run_setting(setting, OBSERVED)), outcome.restarts, messages)
 try:
-    ray_windows.emulate_windows(setting, OBSERVED, partitions=2, transport="memory")
+    windows.emulate_windows(setting, OBSERVED, partitions=2, transport="memory")
 except InputError as error:
     print(error)
 close()
@@ -355,13 +355,14 @@ import os, signal, sys
 sys.path.append("tests")
 from actors.hosting import child as hosting
 from actors.hosting.child import the_child
-from actors.hosting.ray_windows import WindowSession
+from actors.hosting.groups import OnRay
+from actors.hosting.windows import WindowSession, window_ns
 from emulations import OBSERVED, mixed_workload, setting_of
 
-child = the_child()
-place = child.call(None, "make", WindowSession, setting_of("sparrow", mixed_workload(6, 1), 4), OBSERVED, 2)
+child, setting = the_child(), setting_of("sparrow", mixed_workload(6, 1), 4)
+place = child.call(None, "make", WindowSession, OnRay, setting, OBSERVED, 2, window_ns(setting, None))
 child.call(place, "start")
-child.call(place, "share_memory")
+child.call(place, "share_memory", must=True)
 print(child._process.pid, child._folder, flush=True)
 child.call(place, "plan")
 sys.stdin.readline()

@@ -20,7 +20,7 @@ from hypothesis import strategies as st
 from live_runs import OBSERVED, check, mixed, run_live, worst_ns
 
 from actors.environment import Pace
-from actors.hosting import live, ray_live
+from actors.hosting import live
 from actors.hosting.grouping import Cast, group_actors
 from actors.hosting.interrupts import Lost
 from actors.hosting.live import emulate_live
@@ -184,7 +184,7 @@ def share_of(
         note_time(lateness, 1, np.int64(late_s * NS if i < 5 else 1000))
     note_time(latency, 0, np.int64(1_000_000))
     note_time(floor, 0, np.int64(floor_s * NS))
-    paced = Paced(lateness, latency, floor, 1, 2, 2, 1, 0, 0, np.zeros(0, np.int64), 10**9, 0, 10 * NS, apart)
+    paced = Paced(lateness, latency, floor, 1, 2, 1, 0, 0, np.zeros(0, np.int64), 10**9, 0, 10 * NS, apart)
     servers = np.zeros(3, [("busy", "i8"), ("served", "i8")])
     servers[scheduler] = (round(busy_s * NS), 1)
     values = {field.name: None for field in dataclasses.fields(Share)}
@@ -310,12 +310,12 @@ def test_an_actor_that_does_not_answer_is_named(monkeypatch: pytest.MonkeyPatch)
         waits.append(timeout)
         return [0], [1] if 1 in answers else []
 
-    actors: Any = ray_live.RayActors.__new__(ray_live.RayActors)
-    actors._actors = [SimpleNamespace(call=Call(k)) for k in range(2)]
+    actors: Any = live.RayActors.__new__(live.RayActors)
+    actors.partitions = [SimpleNamespace(call=Call(k)) for k in range(2)]
     actors._grouping = group_actors(Cast(4, 2, 0.375, 0.0), 2)
     monkeypatch.setitem(sys.modules, "ray", SimpleNamespace(wait=wait))
     with pytest.raises(
         Lost, match=r"live: actor 1 \(.*\) did not answer within 60 s \(position\): it is stopped"
     ):
         actors.ask("position", True)
-    assert sum(waits) == ray_live.ANSWER_S
+    assert sum(waits) == live.ANSWER_S

@@ -15,11 +15,12 @@ from members import BOUND_S, CASES, ONE, SEVERAL, Group, Machines, fails, group_
 
 from actors.hosting import partition
 from actors.hosting.checkpoint import Position
+from actors.hosting.cleanup import is_gone, is_stopped
 from actors.hosting.interrupts import Lost
-from actors.hosting.member import Member, state_of
+from actors.hosting.member import Member
 from actors.hosting.outcome import Observe
 from actors.kernel import meeting
-from actors.kernel.sharing import CAN_SHARE
+from actors.kernel.system_calls import CAN_SHARE
 
 pytestmark = [
     pytest.mark.compiled,
@@ -160,8 +161,9 @@ def test_a_partner_that_is_gone_or_stopped_is_noticed(how: signal.Signals, what:
                 here.meet(3600.0)
         finally:
             process.kill()
-    assert state_of(process.pid) == "X"
-    assert state_of(os.getpid()) in "RS"
+    assert is_gone(process.pid)
+    assert not is_gone(os.getpid())
+    assert not is_stopped(os.getpid())
 
 
 def test_the_words_of_partitions_do_not_overlap() -> None:

@@ -10,8 +10,7 @@ from emulations import jobs
 from emulations import setting_of as setting_of_jobs
 
 from actors.hosting.partition import Asked, Observe
-from actors.hosting.slices import DecisionTime
-from actors.hosting.virtual import emulate
+from actors.hosting.runs import DecisionTime, emulate
 
 # Many flows that end soon, and one that takes nine tenths of the time.
 FEW_LAST = coflows(
@@ -95,13 +94,13 @@ def test_a_long_run_is_reported_and_once_more_when_it_gets_longer() -> None:
 
 
 def test_a_run_tells_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    from actors.hosting import partition, slices
+    from actors.hosting import partition, runs
 
     monkeypatch.setattr(partition, "ASKING_S", 0.0)  # or all fits into one slice
 
-    monkeypatch.setattr(slices, "FIRST_S", 0.0)
-    monkeypatch.setattr(slices, "LONG_S", 0.0)
-    monkeypatch.setattr(slices, "SLICE_S", 1e-5)
+    monkeypatch.setattr(runs, "FIRST_S", 0.0)
+    monkeypatch.setattr(runs, "LONG_S", 0.0)
+    monkeypatch.setattr(runs, "SLICE_S", 1e-5)
     messages: list[str] = []
     shares: list[float] = []
 

@@ -19,12 +19,12 @@ from actors.environment import Pace
 from actors.hosting import live, paced
 from actors.hosting.grouping import Grouping
 from actors.hosting.paced import PacedPartition
-from actors.hosting.shared_memory import can_share, offer_words
+from actors.hosting.shared_memory import offer_words
 from actors.hosting.windows import divide
 from actors.kernel import pacing
 from actors.kernel.messages import ARRIVAL
 from actors.kernel.queue import HORIZON, IDLE, NEVER, RUNNING, post
-from actors.kernel.sharing import CAN_SHARE
+from actors.kernel.system_calls import CAN_SHARE
 
 pytestmark = pytest.mark.compiled
 
@@ -136,8 +136,8 @@ def test_rings_that_are_always_full_lose_nothing(scheduler: str, monkeypatch: py
 def test_the_words_of_another_process() -> None:
     place = offer_words(16)
     try:
-        assert can_share(place)
-        assert not can_share(place._replace(file=place.file + 1000))
+        assert place.is_here()
+        assert not place._replace(file=place.file + 1000).is_here()
         code = f"from actors.hosting.shared_memory import Place; Place(*{tuple(place)}).open()[3] = 7"
         run_python(code)
         assert place.open().tolist() == [0, 0, 0, 7, *[0] * 12]
@@ -209,7 +209,9 @@ def test_events_are_handled_when_the_clock_reaches_them(
     )
     own[pacing.DEADLINE], own[pacing.SAMPLE] = deadline, NEVER
     pace = getattr(pacing.pace, "py_func", pacing.pace)
-    why = pace(world, None, loop, 0, words, own, None, None, np.zeros(2, np.int64), None, 0)
+    none = np.zeros(0, np.int64)
+    rings = pacing.Rings(0, words, own, none, none, none, np.zeros(2, np.int64), 0, 1, 1)
+    why = pace(world, None, rings, loop)
     assert why == pacing.PAUSED
     assert not left
     late_ns = np.array(handled) - (origin + dilation * np.array(due))

@@ -18,13 +18,12 @@ from python_process import run_python
 
 from actors.hosting.checkpoint import Checkpoint, Position
 from actors.hosting.interrupts import Lost, interrupts_deferred
-from actors.hosting.recovery import MOST_RESTARTS, recover
-from actors.hosting.virtual import emulate
+from actors.hosting.runs import MOST_RESTARTS, emulate, recover
 
 
 @pytest.fixture(autouse=True)
 def no_pause(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("actors.hosting.recovery.PAUSE_S", 0.0)
+    monkeypatch.setattr("actors.hosting.runs.PAUSE_S", 0.0)
 
 
 def test_a_run_is_taken_up_until_it_no_longer_comes_forward(tmp_path: Path) -> None:
@@ -145,7 +144,7 @@ sys.path.append("tests/actors")
 from checkpointing import Mortal, checkpoints
 from emulations import OBSERVED, digest, mixed_workload, named, run_setting, setting_of
 from actors.hosting.child import close
-from actors.hosting.virtual import emulate
+from actors.hosting.runs import emulate
 
 folder, address, messages = Path(os.environ["FOLDER"]), None, []
 if os.environ["WHERE"] == "cluster":
@@ -179,7 +178,7 @@ sys.path.append("tests/actors")
 from checkpointing import Mortal, checkpoints
 from emulations import OBSERVED, digest, mixed_workload, named, run_setting, setting_of
 from actors.hosting import child
-from actors.hosting.virtual import emulate
+from actors.hosting.runs import emulate
 from workloads.errors import UnavailableError
 
 child.SILENT_S = 10.0

@@ -18,7 +18,8 @@ from members import BOUND_S, SEVERAL, be_patient, group_on, small
 from actors.hosting import relay
 from actors.hosting.interrupts import Lost
 from actors.hosting.relay import Address, Relay
-from actors.kernel.sharing import CAN_SHARE
+from actors.kernel.relay import Links
+from actors.kernel.system_calls import CAN_SHARE
 
 pytestmark = [
     pytest.mark.compiled,
@@ -35,7 +36,7 @@ def test_a_message_that_is_larger_than_what_a_socket_takes_at_once(monkeypatch: 
     """Both sides send before they receive: neither may wait for the other to take all."""
     connected = relay.Relay.connect
 
-    def with_small_buffers(self: Relay, *arguments: Any) -> np.ndarray:
+    def with_small_buffers(self: Relay, *arguments: Any) -> Links:
         links = connected(self, *arguments)
         for peer in self._peers.values():
             for which in (socket.SO_SNDBUF, socket.SO_RCVBUF):
@@ -110,7 +111,7 @@ def test_only_who_knows_the_secret_is_let_in() -> None:
         ]
         links = [call.result(BOUND_S) for call in calls]
     assert [stranger.recv(1) for stranger in strangers[:2]] == [b"", b""]
-    assert all(of[relay.relay.OTHERS] == 1 for of in links)
+    assert all(of.machines.shape[0] == 1 for of in links)
     for each in relays:
         each.close()
     for stranger in strangers:

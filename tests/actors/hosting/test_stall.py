@@ -17,14 +17,14 @@ from bounded_runs import ALL_TASKS, MOST_EVENTS
 from emulations import jobs, outages, run_partition, run_setting, setting_of, with_dynamics
 
 from actors.environment import Pace
-from actors.hosting import slices
+from actors.hosting import runs
 from actors.hosting.checkpoint import Position
 from actors.hosting.live import emulate_live
 from actors.hosting.outcome import Outcome
 from actors.hosting.partition import Progress
+from actors.hosting.runs import emulate
 from actors.hosting.stall import LONG, MANY_EVENTS, StallWatch, likely_cause
-from actors.hosting.virtual import emulate
-from actors.hosting.windows import emulate_here
+from actors.hosting.windows import emulate_windows
 from actors.setting import Dynamics, Setting
 from tests.actors.transfers.runs import MACHINES, over
 
@@ -130,7 +130,7 @@ def virtual(setting: Setting, *rest: Any, **given: Any) -> Any:
 
 
 def in_windows(setting: Setting, *rest: Any, **given: Any) -> Any:
-    return emulate_here(setting, *rest, 2, **given)
+    return emulate_windows(setting, *rest, partitions=2, in_process=True, **given)
 
 
 def live(setting: Setting, *rest: Any, **given: Any) -> Any:
@@ -162,6 +162,8 @@ def test_a_run_that_ends_after_a_stall_has_it_in_its_outcome(monkeypatch: pytest
     class Recorded:
         """A run that has come so far after each slice."""
 
+        snapshots = list
+
         def __init__(self) -> None:
             self.left = list(positions)
 
@@ -172,7 +174,7 @@ def test_a_run_that_ends_after_a_stall_has_it_in_its_outcome(monkeypatch: pytest
         def outcome(self) -> Outcome:
             return run_setting(setting)
 
-    outcome = slices.run_in_slices(Recorded(), list, setting, None, None, None)
+    outcome = runs.run_in_slices(Recorded(), setting, None, None, None)
     assert outcome.stall is not None
     assert outcome.stall.startswith("no task ended for 400 s of virtual time, until 400 s; the longest task")
     assert run_setting(setting).stall is None

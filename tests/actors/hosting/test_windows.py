@@ -14,9 +14,8 @@ from hypothesis import strategies as st
 
 from actors.hosting import partition
 from actors.hosting.grouping import Cast, group_actors
-from actors.hosting.memory import needed_bytes, refuse_too_large
-from actors.hosting.ray_session import largest_share
-from actors.hosting.windows import divide, expected_windows, lookahead_ns, window_ns
+from actors.hosting.groups import largest_share, needed_bytes, refuse_too_large
+from actors.hosting.windows import divide, emulate_windows, expected_windows, lookahead_ns, window_ns
 from actors.kernel.window import partition_of, runs_schedulers
 from actors.scheduler import needs_global_view
 from actors.setting import Network, Setting
@@ -201,8 +200,6 @@ def test_each_actor_has_a_part_of_the_cpus_of_one_machine(
 @pytest.mark.ray
 @pytest.mark.parametrize("transport", ["memory", "calls"])
 def test_in_ray_actors(ray_session: None, transport: str) -> None:
-    from actors.hosting.ray_windows import emulate_windows
-
     setting = small("eagle", NETWORKS["varies"])
     plans: list[str] = []
     outcome = emulate_windows(setting, OBSERVED, partitions=3, transport=transport, announce=plans.append)

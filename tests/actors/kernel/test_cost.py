@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 
 from actors.hosting.outcome import busy_arriving_ns
 from actors.kernel import cost
-from actors.kernel.clock import CPU, WALL, clock_ns
 from actors.kernel.cost import COST, FIXED, RECORDED, make_cost
 from actors.kernel.histogram import quantiles
+from actors.kernel.system_calls import CPU, WALL, clock_ns
 from actors.setting import Costs, Setting
 from workloads.jobs import make_workload
 

@@ -33,7 +33,7 @@ def test_the_next_event_of_others_is_their_own_or_a_message_to_one_of_them(
     frame = make_frame(PARTITIONS, 0)
     frame[OWN], frame[SENT], frame[SENT_OTHERS] = own, NEVER, NEVER
     for to, time in sent:
-        note_sent(frame, to, time)
+        note_sent(frame, 0, to, time)
     for me in range(PARTITIONS):
         times = [time for to, time in sent if to != me] + [own] * (k != me)
         assert next_by_frame(frame, 0, k, me) == min(times, default=NEVER)

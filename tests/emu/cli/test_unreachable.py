@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 from python_process import PATIENCE_S
 
-from actors.hosting import handshake, ray_session, ray_token
+from actors.hosting import ray_session, ray_token
 from actors.hosting.interrupts import Lost
 from workloads.errors import InputError, UnavailableError
 from workloads.public import http_file
@@ -62,7 +62,7 @@ def open_port() -> Iterator[int]:
 def test_a_port_at_which_something_else_than_ray_listens_is_an_error(
     answer: bytes, joined: list[dict[str, Any]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(handshake, "TIMEOUT_S", 0.2)
+    monkeypatch.setattr(ray_token, "TIMEOUT_S", 0.2)
     for port in listener(answer, is_silent=True):
         with pytest.raises(
             UnavailableError, match=rf"^--address 127.0.0.1:{port}: .*the server there is not Ray"
@@ -87,7 +87,7 @@ def test_a_token_is_offered_where_it_is_asked_for(
     answer: bytes, has: bool, mode: str | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """And where that is not known: in the first three as clusters of Ray have answered."""
-    monkeypatch.setattr(handshake, "TIMEOUT_S", PATIENCE_S)
+    monkeypatch.setattr(ray_token, "TIMEOUT_S", PATIENCE_S)
     monkeypatch.setenv("HOME", str(tmp_path))
     for name in ("RAY_AUTH_MODE", "RAY_AUTH_TOKEN", "RAY_AUTH_TOKEN_PATH", "RAY_USE_TLS"):
         monkeypatch.setenv(name, "")

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from actors.environment import Pace
-from actors.hosting.ray_windows import WindowSession, emulate_windows
+from actors.hosting.windows import emulate_windows
 from clusters.cluster import load_cluster
 from emu.cli.parser import build_parser
 from emu.configuration.keys import BY_NAME
@@ -37,7 +37,6 @@ OF_KEYS: list[tuple[str, Callable[..., Any], str]] = [
     ("warmup", describe_jobs, "warmup_s"),
     ("tolerance.relative", Tolerance, "relative"),
     ("windows.transport", emulate_windows, "transport"),
-    ("windows.transport", WindowSession, "transport"),
     ("dilation", Pace, "dilation"),
     ("live.tick", Pace, "tick_s"),
     ("live.lateness_bound", Pace, "lateness_bound_s"),

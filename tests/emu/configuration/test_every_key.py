@@ -150,7 +150,7 @@ def test_keys_that_say_where_a_run_is_hosted_change_nothing(
 
 def test_keys_of_ray_reach_it(planned: Callable[..., Plan], monkeypatch: pytest.MonkeyPatch) -> None:
     """Whether, where and how Ray hosts a run; that this changes no bit is held in `test_ray` and `test_conformance`."""
-    from actors.hosting import ray_windows, virtual
+    from actors.hosting import runs, windows
 
     lines: list[dict[str, Any]] = []
 
@@ -158,8 +158,8 @@ def test_keys_of_ray_reach_it(planned: Callable[..., Plan], monkeypatch: pytest.
         lines.append(given)
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(virtual, "emulate", host)
-    monkeypatch.setattr(ray_windows, "emulate_windows", host)
+    monkeypatch.setattr(runs, "emulate", host)
+    monkeypatch.setattr(windows, "emulate_windows", host)
     for sets in (
         {},
         {"in_process": "true"},
@@ -170,7 +170,7 @@ def test_keys_of_ray_reach_it(planned: Callable[..., Plan], monkeypatch: pytest.
     ):
         with pytest.raises(KeyboardInterrupt):
             execute(planned({**JOBS, **sets}), 0)
-    assert [given.get("in_process") for given in lines] == [False, True, False, None, None, None]
+    assert [given.get("in_process") for given in lines] == [False, True, False, False, False, False]
     assert [given["address"] for given in lines] == [None, None, "ray://there:1", "ray://there:1", None, None]
     assert [given.get("transport") for given in lines[3:]] == ["calls", "memory", "auto"]
 

@@ -267,7 +267,7 @@ def test_where_ray_has_gone_from_a_run_that_can_be_resumed_the_error_says_so(
             Path("r/checkpoints/000001").mkdir(parents=True)
         raise UnavailableError("--address 192.0.2.2:6379: no node of the Ray cluster there lives")
 
-    monkeypatch.setattr("actors.hosting.virtual.emulate", gone)
+    monkeypatch.setattr("actors.hosting.runs.emulate", gone)
     ended = emu(*RUN, "--out", "r")
     advice = "; emu run --resume r resumes it" if with_checkpoint else ""
     assert (ended.code, ended.line()) == (

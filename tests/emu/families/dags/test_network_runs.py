@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import emu
-from actors.hosting import slices
+from actors.hosting import runs
 from actors.hosting.checkpoint import Checkpoints
 from emu.cli import main
 from emu.explaining.timeline import write_timeline
@@ -203,7 +203,7 @@ def test_a_run_with_both_halves_of_one_s_own_is_resumed(
     (tmp_path / "halves.py").write_text(FAILS_ONCE.replace("MARK", str(tmp_path / "mark")))
     base = ["run", "--scheduler", "halves.py:Fewer", "--network", "halves.py:Order", "--in-process"]
     base += ["--workload", "dags", "--nodes", "5"]
-    monkeypatch.setattr(slices, "SLICE_S", 0.0)
+    monkeypatch.setattr(runs, "SLICE_S", 0.0)
     monkeypatch.setattr(Checkpoints, "due", lambda self: True)
     assert main([*base, "--out", "failed"]) == 2
     error = capsys.readouterr().err.splitlines()[-1]
