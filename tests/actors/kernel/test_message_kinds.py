@@ -29,7 +29,7 @@ OF_RANK = {
     2: {"HEARTBEAT", "MONITOR", "OWN_WAKE", "FAIL", "DETECT", "REPAIR", "CHANGE", "BEAT"},
     3: {"ARRIVAL", "REGISTER", "DAG_ARRIVAL"},
     4: {"RETRY", "DISPATCH", "UPDATE"},
-    5: {"DECIDE", "TELL", "MATCH", "FREE_AGAIN", "PUSH"},
+    5: {"DECIDE", "SEND_REST", "MATCH", "FREE_AGAIN", "PUSH"},
     6: {"SHARE"},
 }
 
