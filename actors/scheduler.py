@@ -129,7 +129,8 @@ class Scheduler:
             jobs by work, it counts only what it has placed itself.
         considers: which nodes it compares for a task, with names of its parameters in braces; empty: all.
         waits: how jobs wait at it for room: "queue", none passes the first of its queue; "reports", until reports of
-            nodes show room; "gangs", until all tasks of the first can start at once. Empty: they do not, or otherwise.
+            nodes show room; "gangs", until all tasks of the first can start at once (it has the parameter `gangs`).
+            Empty: they do not, or otherwise.
         worlds: what hosts must know of the worlds that it runs in, which are those of its family.
         build: setting -> (World, the policy's own state) at time 0.
         advance: the compiled loop, (world, state, until_ns, most_events) -> the stop reason.

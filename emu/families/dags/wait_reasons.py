@@ -215,6 +215,8 @@ def _room(case: Case, fits_ns: int) -> Iterator[str]:
         return
     if case.is_by_stage:
         why = "its scheduler had sent it, or probes for it, to other nodes, and nodes serve their own queues"
+        if case.plan.setting(0).scheduler.waits:
+            why = "its scheduler placed other tasks first, or did not know of the room"
         yield f"For {number(fits_ns / NS)} s a node had room for it: {why}."
         return
     given, wait_s = case.plan.setting(0).parameters, case.plan.setting(0).switch.locality_wait_s

@@ -183,7 +183,11 @@ class Chain:
                 )  # it had ended, and starts again with its gang
         else:
             found = self._last(now & e.is_kind("RETRY", *BROUGHT), row)
-        return found if found != NONE else self._last(mine & e.is_kind("ARRIVAL"), row)
+        if found == NONE:
+            found = self._last(mine & e.is_kind("ARRIVAL"), row)
+        if found == NONE:  # the job came to another scheduler, which has handed its tasks over
+            found = self._last(mine & (e.sender >= self.num_nodes) & (e.sender != e.receiver[row]), row)
+        return found
 
     def _left_node(self, row: int) -> int:
         """Follow a message that left a node now, about a probe or a task of its queue."""
@@ -308,6 +312,8 @@ class Chain:
             "ASK_LENGTH": f"{to} was asked for the length of its queue",
             "LENGTH": f"{sender} reported the length of its queue",
         }
+        if sender.startswith("scheduler") and to.startswith("scheduler"):
+            return texts.get(link.kind, f"{sender} handed tasks over to {to}")
         return texts.get(link.kind, f"a message went to {to}")
 
 

@@ -309,6 +309,8 @@ def _at_scheduler(case: JobWait) -> Iterator[str]:
     if case.evicted_for != NONE:
         yield f"Its room went to job {int(case.ids[case.evicted_for])}, for which it was evicted."
     how = "" if case.scheduler is None else case.scheduler.waits
+    if case.inputs is not None and case.scheduler is not None and case.scheduler.rule:
+        yield f"Its rule: {case.scheduler.rule_with(case.inputs.setting.parameters)}."
     if how == "reports":
         yield from _without_room(case)
     if case.inputs is not None and how == "gangs":
@@ -326,7 +328,7 @@ def _without_room(case: JobWait) -> Iterator[str]:
     yield f"By the reports that it had, its scheduler saw no node with room in its queue{turn}."
     if case.inputs is None:
         return
-    schedulers = given["schedulers"]
+    schedulers = given.get("schedulers", 1)
     there = np.arange(case.ids.size) % schedulers == case.job % schedulers
     higher = np.flatnonzero(_waiting(case) & there & (case.priority > case.priority[case.job]))
     if higher.size:
@@ -351,14 +353,14 @@ def _waiting(case: JobWait) -> BoolArray:
 def _ceiling(inputs: Inputs, how: str = "") -> Iterator[str]:
     """Yield a sentence about the ceiling of the job's tenant, if it has one."""
     tenant, job = inputs.case.result.jobs["tenant"].to_pylist(), inputs.case.job
-    ceilings = given_to(inputs.setting.parameters["ceilings"], tenant, "ceilings")
+    ceilings = given_to(inputs.setting.parameters.get("ceilings", ""), tenant, "ceilings")
     if tenant[job] in ceilings:
         yield f"Its tenant may hold {ceilings[tenant[job]]:.4g} of the cluster at most{how}."
 
 
 def _in_queue(inputs: Inputs) -> Iterator[str]:
     """Yield sentences about jobs before a job in its queue whose tasks waited too, and about its tenant's ceiling."""
-    case, by_tenant = inputs.case, inputs.setting.parameters["order"] != "arrival"
+    case, by_tenant = inputs.case, inputs.setting.parameters.get("order", "arrival") != "arrival"
     jobs, job = case.result.jobs, case.job
     before = case.priority >= case.priority[job]
     before[job:] &= case.priority[job:] > case.priority[job]

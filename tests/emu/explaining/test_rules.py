@@ -74,3 +74,36 @@ def test_the_rule_of_a_variant_is_that_of_its_values() -> None:
     assert "queues take turns (starvation=slots)" in slots
     assert "The rule: coflows that have sent less are in higher queues" in strict
     assert "take turns" not in strict
+
+
+QUEUE = """
+from dataclasses import replace
+
+from actors.schedulers.jobs.central_fifo import CENTRAL_FIFO, build
+
+
+def build_mine(setting):
+    return build(replace(setting, parameters={"order": "arrival", "weights": "", "guarantees": "", "ceilings": ""}))
+
+
+MINE = replace(CENTRAL_FIFO, name="mine", parameters=(), build=build_mine, rule="jobs go as they came")
+"""
+JOBS: dict[str, Any] = {"workload_options": {"jobs": 30, "nodes": 8}, "nodes": 8, "output_events": "all"}
+
+
+def test_a_scheduler_of_jobs_states_its_rule_where_jobs_wait_for_it(tmp_path: Path) -> None:
+    """It has none of the parameters of central queues, by which explanations of those go."""
+    file = tmp_path / "mine.py"
+    file.write_text(QUEUE)
+    said = stories(f"{file}:MINE", "yahoo", output_tasks=True, **JOBS)
+    assert "Its rule: jobs go as they came." in said
+    assert "stood before it (the first: job" in said
+
+
+def test_tasks_that_a_scheduler_hands_over_to_another_are_followed_there() -> None:
+    run = emu.run("examples/pigeon.py:Pigeon", "yahoo", in_process=True, output_tasks=True, **JOBS)
+    for job in run.tables["jobs"]["job_id"].to_pylist():
+        links = emu.explain(run, job).chain
+        assert "handed tasks over to scheduler" in links[0].what
+        assert {link.cause for link in links} <= {"network", "queueing", "work"}
+        assert not any("not recorded" in link.what for link in links)
