@@ -49,7 +49,7 @@ class Lineage(NamedTuple):
     start: np.ndarray = per("task")  # and when, ns; of a task that has ended since when it had computed
     has_input: np.ndarray = per("task")  # 1: a task that has been launched has fetched its input
     # Of schedulers of jobs (`actors.schedulers.jobs.late_binding`):
-    # 1: it need not be told to its scheduler when it waits for none again
+    # 1: its scheduler needs no message when it waits for none again
     has_arrived: np.ndarray = per("stage")
     # Tasks that are to be handed out again, as far as the stage waits for none
     owed: np.ndarray = per("stage")

@@ -72,7 +72,9 @@ CHANGE = kind(0x240, "CHANGE", COFLOWS, "an agent to itself: an update of a cofl
 REGISTER = kind(0x340, "REGISTER", COFLOWS, "framework to coordinator: a coflow has arrived", a="coflow")
 UPDATE = kind(0x440, "UPDATE", COFLOWS, "framework to coordinator: a coflow has changed", a="update")
 DECIDE = kind(0x540, "DECIDE", COFLOWS, "the coordinator to itself", a="due")
-SEND_REST = kind(0x541, "SEND_REST", COFLOWS, "the coordinator to itself: send the rest of the schedules", a="due")
+SEND_REST = kind(
+    0x541, "SEND_REST", COFLOWS, "the coordinator to itself: send the rest of the schedules", a="due"
+)
 
 send_flow_end = timer(FLOW_END)
 read_flow_end = reader(FLOW_END)

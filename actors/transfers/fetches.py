@@ -236,7 +236,7 @@ class Fetches(NamedTuple):
     breaks: Breaks
     fresh: np.ndarray = list_per("task")  # the first `num_fresh`: leaders of fetches that have no flows yet
     num_fresh: np.ndarray = per("run")
-    # The first `num_done`: leaders of fetches that have ended, to be told
+    # The first `num_done`: leaders of fetches that have ended, whose tasks get a message
     done: np.ndarray = list_per("task")
     num_done: np.ndarray = per("run")
     newest: np.ndarray = per("machine", NONE)  # the leader of the newest fetch of a machine

@@ -134,7 +134,7 @@ def test_stage_by_stage_attempts_become_what_another_simulation_says(
 ) -> None:
     setting, rows = drawn_of_jobs("fair", seed, which, delay_s, detection_s)
     found, failures, arrays = run_setting(setting), failures_of(rows, detection_s), setting.workload.arrays()
-    if fetches_are_not_told_apart(arrays, attempts_of(found)):
+    if fetches_look_alike(arrays, attempts_of(found)):
         hold_under_a_coordinator(setting, failures)
         return
     again, attempts, expected = became(setting, found, failures)
@@ -142,7 +142,7 @@ def test_stage_by_stage_attempts_become_what_another_simulation_says(
     assert all(was_needed(arrays, one, attempts, expected, failures) for one in again)
 
 
-def fetches_are_not_told_apart(arrays: Any, attempts: list[Attempt]) -> bool:
+def fetches_look_alike(arrays: Any, attempts: list[Attempt]) -> bool:
     """Whether tasks of a stage were launched on a machine at an instant before and after another gave up there."""
     stage_of = np.repeat(np.arange(arrays.stage_first_task.size - 1), np.diff(arrays.stage_first_task))
     at_once = {(one.node, one.start_s) for one in attempts if one.end_s == one.start_s}

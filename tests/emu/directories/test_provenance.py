@@ -61,15 +61,15 @@ def test_of_several_runs_the_whole_and_each_have_one(emu: Cli, trace: Path, comm
 def test_a_run_that_is_gone_on_with_keeps_its_record(
     emu: Cli, trace: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from emu.cli import commands
+    from emu.running import runs
 
     def interrupted(*_: Any, **__: Any) -> Any:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(commands, "execute", interrupted)
+    monkeypatch.setattr(runs, "execute", interrupted)
     assert emu(*RUN, "--out", "r").code == 130
     was = recorded("r")
-    monkeypatch.setattr(commands, "execute", emulation.execute)
+    monkeypatch.setattr(runs, "execute", emulation.execute)
     monkeypatch.setattr(socket, "gethostname", lambda: "another")
     assert emu("run", "--resume", "r").code == 0
     assert recorded("r") == was

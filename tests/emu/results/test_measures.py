@@ -69,7 +69,7 @@ def test_a_table_has_means_over_the_seeds() -> None:
     (shown,) = table.tables(results)
     assert (shown.head, [row[0] for row in shown.rows]) == (["scheduler", "a", "b"], ["one", "two"])
     (shown,) = table._replace(optional=("b",)).tables({"two": results["two"]})
-    assert shown.head == ["scheduler", "a"]  # nobody has b
+    assert shown.head == ["scheduler", "a"]  # no scheduler has b
     assert table.tables({"three": results["three"]}) == []
 
 
