@@ -126,6 +126,8 @@ def _outcomes(lines: list[str]) -> Iterator[tuple[list[str], list[str]]]:
             want.append(line)
         else:
             before.append(line)
+    if lost := [line for line in before[:-1] if line.strip()]:
+        raise ValueError(f"no outcome follows: {lost[0]!r}; want a line '>>', or '!! ', behind it")
 
 
 def _files(lines: list[str], base: dict[str, bytes]) -> dict[str, bytes]:
