@@ -219,21 +219,21 @@ def reopen_lost(w: HasStages, parent: int, child: int, one_to_one: int) -> bool:
 @compiled
 def reopen(w: HasStages, task: int, stage: int) -> None:
     """Note that a task that had ended has not: others wait for it again."""
-    s, book = w.stages, w.stages.lineage
+    stages, book = w.stages, w.stages.lineage
     forget_attempt(w, task)
     book.reopened[book.num_reopened[0]] = task
     book.num_reopened[0] += 1
     w.queue.now.unfinished[0] += 1
-    s.unfinished[stage] += 1
-    for edge in range(s.first_child[stage], s.first_child[stage + 1]):
-        child = s.child[edge]
-        if s.one_to_one[edge] == 1:
-            its = s.first_task[child] + task - s.first_task[stage]
-            s.task_waiting[its] += 1
+    stages.unfinished[stage] += 1
+    for edge in range(stages.first_child[stage], stages.first_child[stage + 1]):
+        child = stages.child[edge]
+        if stages.one_to_one[edge] == 1:
+            its = stages.first_task[child] + task - stages.first_task[stage]
+            stages.task_waiting[its] += 1
             if w.inputs.phase[its] == READY:
                 withdraw(book, child)
-        elif s.unfinished[stage] == 1:
-            s.waiting[child] += 1
+        elif stages.unfinished[stage] == 1:
+            stages.waiting[child] += 1
             withdraw(book, child)
 
 

@@ -51,106 +51,108 @@ def make_admission(fabric: Fabric, deadline_ns: np.ndarray) -> Admission:
 
 
 @inlined
-def is_dropped(a: Admission, coflow: int) -> bool:
+def is_dropped(admission: Admission, coflow: int) -> bool:
     """Return whether a coflow was dropped."""
-    return a.verdict[coflow] >= DROPPED
+    return admission.verdict[coflow] >= DROPPED
 
 
 @inlined
-def time_left(a: Admission, coflow: int, effective: int) -> float:
+def time_left(admission: Admission, coflow: int, effective: int) -> float:
     """Return the ns from when a schedule takes effect until a coflow's deadline, infinite if it has none."""
-    deadline = a.deadline[coflow]
+    deadline = admission.deadline[coflow]
     return np.inf if deadline == NEVER else np.float64(deadline - effective)
 
 
 @compiled
-def decide_verdict(w: CoflowWorld, a: Admission, t: int, coflow: int, verdict: int) -> None:
+def decide_verdict(w: CoflowWorld, admission: Admission, t: int, coflow: int, verdict: int) -> None:
     """Set the verdict on a coflow, at most once in a decision; `send_verdicts` sends changes to its agents."""
-    was = a.verdict[coflow]
+    was = admission.verdict[coflow]
     if was == verdict:
         return
-    a.verdict[coflow] = verdict
-    a.changed[a.changes[0]] = coflow
-    a.changes[0] += 1
+    admission.verdict[coflow] = verdict
+    admission.changed[admission.changes[0]] = coflow
+    admission.changes[0] += 1
     if verdict == ADMITTED:
-        a.admitted[coflow] = t
+        admission.admitted[coflow] = t
         w.counts[N_ADMISSIONS] += 1
     elif verdict != LATE and was != REJECTED:
-        a.rejected[coflow] = t
+        admission.rejected[coflow] = t
         w.counts[N_REJECTIONS] += 1
 
 
 @compiled
-def drop_greedy(w: CoflowWorld, a: Admission, m: Matching, t: int, coflow: int, verdict: int) -> None:
+def drop_greedy(
+    w: CoflowWorld, admission: Admission, matching: Matching, t: int, coflow: int, verdict: int
+) -> None:
     """Drop a coflow, as DROPPED or LATE, under greedy rates: its flows stop, and it never finishes."""
     fabric, flows, coflows = w.fabric, w.fabric.flows, w.fabric.coflows
     effective = t + w.network.delay_ns
-    move_group(fabric, m, effective, coflow, NONE)
+    move_group(fabric, matching, effective, coflow, NONE)
     for flow in flows_of(coflows, coflow):
-        a.bytes_sent[coflow] += flows.size[flow]
+        admission.bytes_sent[coflow] += flows.size[flow]
         if flows.finish[flow] == NEVER:
-            if m.flow[flows.source[flow]] == flow:  # as under `flow_order=workload`
-                stop_flow(fabric, m, effective, flow)
-                free_port(m, flows.source[flow])
-                free_port(m, flows.sink[flow])
-            a.bytes_sent[coflow] -= flows.left[flow]
-            end_stopped_flow(fabric, m, effective, flow)
+            if matching.flow[flows.source[flow]] == flow:  # as under `flow_order=workload`
+                stop_flow(fabric, matching, effective, flow)
+                free_port(matching, flows.source[flow])
+                free_port(matching, flows.sink[flow])
+            admission.bytes_sent[coflow] -= flows.left[flow]
+            end_stopped_flow(fabric, matching, effective, flow)
             flows.finish[flow] = NONE
-            a.unended[coflow] += 1
+            admission.unended[coflow] += 1
             w.counts[N_ARRIVED] -= 1
     coflows.finish[coflow] = NONE
     w.counts[N_DROPPED] += 1
-    decide_verdict(w, a, t, coflow, verdict)
+    decide_verdict(w, admission, t, coflow, verdict)
 
 
 @compiled
-def ends_dropped(w: CoflowWorld, a: Admission, flow: int, ended: int) -> bool:
+def ends_dropped(w: CoflowWorld, admission: Admission, flow: int, ended: int) -> bool:
     """Return whether the FLOW_DONE at hand is of a dropped coflow; the coflow ends if all its flows have ended.
 
     Such flows end while the verdict, or the message of their end, is on its way.
     """
     coflow = w.fabric.flows.coflow[flow]
-    if not is_dropped(a, coflow):
+    if not is_dropped(admission, coflow):
         return False
     w.counts[N_ARRIVED] += 1  # as its agent has counted an end
     w.fabric.flows.finish[flow] = ended
-    a.unended[coflow] -= 1
-    if a.unended[coflow] == 0:
+    admission.unended[coflow] -= 1
+    if admission.unended[coflow] == 0:
         w.fabric.coflows.finish[coflow] = last_end(w.fabric, coflow)
     return True
 
 
 @inlined
-def count_verdicts(w: CoflowWorld, a: Admission) -> int:
+def count_verdicts(w: CoflowWorld, admission: Admission) -> int:
     """Count the messages of all new verdicts, one for each ingress line of their coflows; return how many."""
     messages: int = 0
-    for i in range(a.changes[0]):
-        coflow = a.changed[i]
+    for i in range(admission.changes[0]):
+        coflow = admission.changed[i]
         messages += len(lines_of(w.fabric.lines, coflow, 0))
     w.counts[N_VERDICTS] += messages
     return messages
 
 
 @compiled
-def send_verdicts(w: CoflowWorld, a: Admission, t: int, others: int) -> None:
+def send_verdicts(w: CoflowWorld, admission: Admission, t: int, others: int) -> None:
     """Send the agents new verdicts, as many as one event may send; further events at this time send the others.
 
     Args:
         others: how many other messages the event at hand has sent.
     """
     lines, room = w.fabric.lines, w.queue.room - SPARE - others
-    while a.sent[0] < a.changes[0]:
-        coflow = a.changed[a.sent[0]]
-        line = lines.first_line[coflow, 0] + a.sent[1]
+    while admission.sent[0] < admission.changes[0]:
+        coflow = admission.changed[admission.sent[0]]
+        line = lines.first_line[coflow, 0] + admission.sent[1]
         if line >= lines.end_line[coflow, 0]:
-            a.sent[0] += 1
-            a.sent[1] = 0
+            admission.sent[0] += 1
+            admission.sent[1] = 0
             continue
         if room <= 0:
             send_due(w, SEND_REST, read_due(w))
             return
         room -= 1
-        a.sent[1] += 1
-        send_verdict(w, t, w.nodes.size, lines.port[line], line, a.verdict[coflow])
+        admission.sent[1] += 1
+        send_verdict(w, t, w.nodes.size, lines.port[line], line, admission.verdict[coflow])
         note_schedule(w, lines.port[line])
-    a.changes[0] = a.sent[0] = 0
+    admission.changes[0] = admission.sent[0] = 0

@@ -107,28 +107,28 @@ def make_serving(fabric: Fabric) -> Serving:
 @compiled
 def on_set_rate(w: CoflowWorld, t: int, me: int) -> None:
     """Send a flow at another rate from now on; ignore the rate if the flow has ended."""
-    given, s = read_set_rate(w), w.sending
+    given, sending = read_set_rate(w), w.sending
     if w.updates.flow.size > 0 and not accept_generation(w, given):
         return
     flow, rate = given.flow, given.rate
-    if s.left[flow] == 0.0:
+    if sending.left[flow] == 0.0:
         w.counts[N_STALE] += 1
         return
-    if s.since[flow] == NONE:
+    if sending.since[flow] == NONE:
         note_start(w, t, flow)
     else:
-        s.left[flow] = left_at(s, t, flow)
-    s.since[flow], s.rate[flow], s.end[flow] = t, rate, NEVER
+        sending.left[flow] = left_at(sending, t, flow)
+    sending.since[flow], sending.rate[flow], sending.end[flow] = t, rate, NEVER
     if rate > 0.0:
-        s.end[flow] = t + whole_ns(s.left[flow] / rate)
+        sending.end[flow] = t + whole_ns(sending.left[flow] / rate)
         await_flow_end(w, t, me, flow)
     note_rate(w, t, flow, rate)
 
 
 @inlined
-def left_at(s: Sending, t: int, flow: int) -> float:
+def left_at(sending: Sending, t: int, flow: int) -> float:
     """Return what a flow has left at t by its own rate, bytes."""
-    return max(s.left[flow] - s.rate[flow] * (t - s.since[flow]), LEAST_LEFT)
+    return max(sending.left[flow] - sending.rate[flow] * (t - sending.since[flow]), LEAST_LEFT)
 
 
 @inlined
@@ -229,9 +229,9 @@ def note_end(w: CoflowWorld, t: int, flow: int) -> None:
 @inlined
 def on_flow_end(w: CoflowWorld, t: int, me: int) -> None:
     """End a flow, unless its rate has changed since the timer was set."""
-    s, (flow, _) = w.sending, read_flow_end(w)
+    sending, (flow, _) = w.sending, read_flow_end(w)
     if has_ended(w, t, me):
-        s.left[flow], s.rate[flow], s.end[flow] = 0.0, 0.0, NEVER
+        sending.left[flow], sending.rate[flow], sending.end[flow] = 0.0, 0.0, NEVER
         note_end(w, t, flow)
         generation, total = generation_of_agent(w, flow)
         send_flow_done(w, t, me, flow, t, generation, total)
@@ -240,10 +240,10 @@ def on_flow_end(w: CoflowWorld, t: int, me: int) -> None:
 @compiled
 def cut_flow(w: CoflowWorld, t: int, flow: int) -> float:
     """End a flow before its last byte, as a machine has failed; return what it had left, bytes."""
-    s, me = w.sending, w.fabric.flows.source[flow]
-    left = left_at(s, t, flow) if s.since[flow] != NONE else s.left[flow]
+    sending, me = w.sending, w.fabric.flows.source[flow]
+    left = left_at(sending, t, flow) if sending.since[flow] != NONE else sending.left[flow]
     start_flow(w, t, flow)
-    s.left[flow], s.rate[flow], s.end[flow] = 0.0, 0.0, NEVER
+    sending.left[flow], sending.rate[flow], sending.end[flow] = 0.0, 0.0, NEVER
     note_end(w, t, flow)
     generation, total = generation_of_agent(w, flow)
     send_flow_done(w, t, me, flow, t, generation, total)
@@ -253,14 +253,14 @@ def cut_flow(w: CoflowWorld, t: int, flow: int) -> float:
 @compiled
 def accept_generation(w: CoflowWorld, given: SetRate) -> bool:
     """Return whether a rate is for the present generation of a flow; if so, set the bytes to send in it."""
-    s, generations, flow, total = w.sending, w.updates.flow, given.flow, given.size_bytes
+    sending, generations, flow, total = w.sending, w.updates.flow, given.flow, given.size_bytes
     if given.flow_generation != generations.generation[flow]:
         w.counts[N_STALE] += 1
         return False
     if total > generations.total[flow]:
-        if s.left[flow] == 0.0:
-            s.since[flow] = NONE  # it starts, or starts again
-        s.left[flow] += total - generations.total[flow]
+        if sending.left[flow] == 0.0:
+            sending.since[flow] = NONE  # it starts, or starts again
+        sending.left[flow] += total - generations.total[flow]
         generations.total[flow] = total
     return True
 
@@ -278,13 +278,13 @@ def on_change(w: CoflowWorld, t: int, me: int) -> None:
 @inlined
 def end_generation(w: CoflowWorld, t: int, flow: int, again: bool) -> None:
     """End the generation of a flow; if the flow is to be sent `again`, what it has sent is lost."""
-    s, generations = w.sending, w.updates.flow
-    if s.left[flow] > 0.0 and s.since[flow] != NONE:
+    sending, generations = w.sending, w.updates.flow
+    if sending.left[flow] > 0.0 and sending.since[flow] != NONE:
         if again:
-            w.counts[N_LOST] += np.int64(generations.total[flow] - left_at(s, t, flow) + 0.5)
+            w.counts[N_LOST] += np.int64(generations.total[flow] - left_at(sending, t, flow) + 0.5)
         note_stop(w, flow)
     note_rate(w, t, flow, 0.0)
-    clear_flow(s, flow)
+    clear_flow(sending, flow)
     generations.generation[flow] += 1
     generations.total[flow] = 0.0
 
@@ -298,9 +298,9 @@ def note_stop(w: CoflowWorld, flow: int) -> None:
 
 
 @inlined
-def clear_flow(s: Sending, flow: int) -> None:
+def clear_flow(sending: Sending, flow: int) -> None:
     """Set the state of a flow to that of one that is not sent, and has nothing left."""
-    s.left[flow], s.rate[flow], s.since[flow], s.end[flow] = 0.0, 0.0, NONE, NEVER
+    sending.left[flow], sending.rate[flow], sending.since[flow], sending.end[flow] = 0.0, 0.0, NONE, NEVER
 
 
 @compiled
@@ -318,78 +318,91 @@ def on_verdict(w: CoflowWorld) -> None:
 @inlined
 def forget_flow(w: CoflowWorld, flow: int) -> None:
     """Forget a flow that has not ended."""
-    s = w.sending
-    if s.left[flow] == 0.0:
+    sending = w.sending
+    if sending.left[flow] == 0.0:
         return
-    if s.since[flow] != NONE:
+    if sending.since[flow] != NONE:
         note_rate(w, w.queue.now.time[0], flow, 0.0)
         note_stop(w, flow)
-    clear_flow(s, flow)
+    clear_flow(sending, flow)
 
 
 @inlined
-def scale_at(s: Shrinking, t: int, line: int) -> float:
+def scale_at(shrinking: Shrinking, t: int, line: int) -> float:
     """Return the share of `Sending.left` that the waiting flows of a line have at t, which may be late in `live`."""
-    return s.scale[line] * (1.0 - (min(t, s.end[line] - 1) - s.since[line]) / s.need[line])
+    return shrinking.scale[line] * (
+        1.0 - (min(t, shrinking.end[line] - 1) - shrinking.since[line]) / shrinking.need[line]
+    )
 
 
 @compiled
-def on_shrink(w: CoflowWorld, s: Shrinking, t: int, me: int) -> None:
+def on_shrink(w: CoflowWorld, shrinking: Shrinking, t: int, me: int) -> None:
     """Let the waiting flows of a line end together, in so many ns from now; inf: do not send them."""
     line, need = read_value(w)
-    s.scale[line] = scale_at(s, t, line)
-    s.since[line], s.need[line], s.end[line] = t, need, NEVER
+    shrinking.scale[line] = scale_at(shrinking, t, line)
+    shrinking.since[line], shrinking.need[line], shrinking.end[line] = t, need, NEVER
     if need < np.inf:
-        start_line(w, s.begun, t, line)
-        s.end[line] = t + whole_ns(need)
-        set_line_timer(w, s.timer, s.end, s.since, t, me, line)
+        start_line(w, shrinking.begun, t, line)
+        shrinking.end[line] = t + whole_ns(need)
+        set_line_timer(w, shrinking.timer, shrinking.end, shrinking.since, t, me, line)
     if w.queue.trace.rates:
-        note_line(w, s, t, line)
+        note_line(w, shrinking, t, line)
 
 
 @compiled
-def note_line(w: CoflowWorld, s: Shrinking, t: int, line: int) -> None:
+def note_line(w: CoflowWorld, shrinking: Shrinking, t: int, line: int) -> None:
     """Record the rates of the waiting flows of a line, which end together."""
     sending, lines = w.sending, w.fabric.lines
     for k in places_of(lines, line):
         flow = lines.flow[k]
         if sending.left[flow] > 0.0 and sending.end[flow] == NEVER:
-            note_rate(w, t, flow, sending.left[flow] * s.scale[line] / s.need[line])
+            note_rate(w, t, flow, sending.left[flow] * shrinking.scale[line] / shrinking.need[line])
 
 
 @compiled
-def on_pace(w: CoflowWorld, s: Shrinking, t: int, me: int) -> None:
+def on_pace(w: CoflowWorld, shrinking: Shrinking, t: int, me: int) -> None:
     """Let a flow end by itself, in so many ns from now; inf: together with the waiting flows of its line."""
     flow, pace = read_value(w)
-    f, line = w.sending, w.fabric.flows.line[flow, 0]
-    if f.left[flow] == 0.0:
+    sending, line = w.sending, w.fabric.flows.line[flow, 0]
+    if sending.left[flow] == 0.0:
         w.counts[N_STALE] += 1
         return
-    if f.end[flow] < NEVER:
-        f.left[flow] = left_at(f, t, flow)
+    if sending.end[flow] < NEVER:
+        sending.left[flow] = left_at(sending, t, flow)
     else:
-        f.left[flow] *= scale_at(s, t, line)
+        sending.left[flow] *= scale_at(shrinking, t, line)
     start_flow(w, t, flow)
-    f.since[flow] = t
+    sending.since[flow] = t
     if pace < np.inf:
-        f.rate[flow] = f.left[flow] / pace
-        f.end[flow] = t + np.int64(pace + 0.5)
+        sending.rate[flow] = sending.left[flow] / pace
+        sending.end[flow] = t + np.int64(pace + 0.5)
         await_flow_end(w, t, me, flow)
     else:
-        f.left[flow] /= scale_at(s, t, line)
-        f.rate[flow], f.end[flow] = 0.0, NEVER
-        if s.end[line] > t:
-            set_line_timer(w, s.timer, s.end, s.since, t, me, line)
-    note_rate(w, t, flow, f.rate[flow] if pace < np.inf else f.left[flow] * s.scale[line] / s.need[line])
+        sending.left[flow] /= scale_at(shrinking, t, line)
+        sending.rate[flow], sending.end[flow] = 0.0, NEVER
+        if shrinking.end[line] > t:
+            set_line_timer(w, shrinking.timer, shrinking.end, shrinking.since, t, me, line)
+    note_rate(
+        w,
+        t,
+        flow,
+        sending.rate[flow]
+        if pace < np.inf
+        else sending.left[flow] * shrinking.scale[line] / shrinking.need[line],
+    )
 
 
 @compiled
-def cut_shrinking_flow(w: CoflowWorld, s: Shrinking, t: int, flow: int) -> float:
+def cut_shrinking_flow(w: CoflowWorld, shrinking: Shrinking, t: int, flow: int) -> float:
     """End a flow before its last byte, as a machine has failed; return what it had left, bytes."""
-    f, line = w.sending, w.fabric.flows.line[flow, 0]
-    left = left_at(f, t, flow) if f.end[flow] < NEVER else f.left[flow] * scale_at(s, t, line)
+    sending, line = w.sending, w.fabric.flows.line[flow, 0]
+    left = (
+        left_at(sending, t, flow)
+        if sending.end[flow] < NEVER
+        else sending.left[flow] * scale_at(shrinking, t, line)
+    )
     start_flow(w, t, flow)
-    f.left[flow], f.rate[flow], f.end[flow] = 0.0, 0.0, NEVER
+    sending.left[flow], sending.rate[flow], sending.end[flow] = 0.0, 0.0, NEVER
     note_end(w, t, flow)
     send_flow_cut(w, t, w.fabric.flows.source[flow], w.nodes.size, flow)
     return left
@@ -407,21 +420,23 @@ def has_waiting(w: CoflowWorld, line: int) -> bool:
 
 
 @compiled
-def on_joint_end(w: CoflowWorld, s: Shrinking, t: int, me: int) -> None:
+def on_joint_end(w: CoflowWorld, shrinking: Shrinking, t: int, me: int) -> None:
     """End the waiting flows of a line, unless their end has changed since the timer was set."""
     line = read_line_end(w)
-    if not is_expected(w, s.timer, t, me, line):
+    if not is_expected(w, shrinking.timer, t, me, line):
         return
-    if s.end[line] != t:
-        if s.end[line] < NEVER and has_waiting(w, line):  # other flows end by themselves, or have ended
-            set_line_timer(w, s.timer, s.end, s.since, t, me, line)
+    if shrinking.end[line] != t:
+        if shrinking.end[line] < NEVER and has_waiting(
+            w, line
+        ):  # other flows end by themselves, or have ended
+            set_line_timer(w, shrinking.timer, shrinking.end, shrinking.since, t, me, line)
         return
-    s.end[line] = NEVER
-    f, lines, ended = w.sending, w.fabric.lines, 0
+    shrinking.end[line] = NEVER
+    sending, lines, ended = w.sending, w.fabric.lines, 0
     for k in places_of(lines, line):
         flow = lines.flow[k]
-        if f.left[flow] > 0.0 and f.end[flow] == NEVER:
-            f.left[flow] = 0.0
+        if sending.left[flow] > 0.0 and sending.end[flow] == NEVER:
+            sending.left[flow] = 0.0
             note_end(w, t, flow)
             ended += 1
     if ended > 0:
@@ -429,99 +444,103 @@ def on_joint_end(w: CoflowWorld, s: Shrinking, t: int, me: int) -> None:
 
 
 @compiled
-def begin_serving(w: CoflowWorld, s: Serving, groups: EqualGroups, coflow: int) -> None:
+def begin_serving(w: CoflowWorld, serving: Serving, groups: EqualGroups, coflow: int) -> None:
     """Let agents and coordinator, whose groups are given, know the flows of a coflow that has just come into being."""
     coflows, lines = w.fabric.coflows, w.fabric.lines
     begin_group(w.fabric.flows.left, groups, coflow, coflows.first_flow[coflow], coflows.end_flow[coflow])
     for line in lines_of(lines, coflow, 0):
         first = lines.flow[places_of(lines, line).start]
-        begin_group(w.sending.left, s.groups, line, first, first + lines.left[line])
+        begin_group(w.sending.left, serving.groups, line, first, first + lines.left[line])
 
 
 @compiled
-def on_set_line(w: CoflowWorld, s: Serving, t: int, me: int) -> None:
+def on_set_line(w: CoflowWorld, serving: Serving, t: int, me: int) -> None:
     """Send each flow of a line at another rate from now on."""
-    groups, (line, rate) = s.groups, read_value(w)
+    groups, (line, rate) = serving.groups, read_value(w)
     if groups.size[line] == 0:
         w.counts[N_STALE] += 1
         return
     groups.served[line] = served_by(groups, t, line)
     groups.since[line], groups.in_force[line] = t, rate
     if rate > 0.0:
-        start_line(w, s.begun, t, line)
+        start_line(w, serving.begun, t, line)
     if w.queue.trace.rates:
         for i in range(groups.first[line], groups.first[line] + groups.size[line]):
             note_rate(w, t, groups.heap[i], rate + w.sending.rate[groups.heap[i]])
-    await_line_end(w, s, t + 1, me, line)
+    await_line_end(w, serving, t + 1, me, line)
 
 
 @inlined
-def await_line_end(w: CoflowWorld, s: Serving, least: int, me: int, line: int) -> None:
+def await_line_end(w: CoflowWorld, serving: Serving, least: int, me: int, line: int) -> None:
     """Compute the next end of a line, and set the line's timer."""
-    predict_end(w.sending.left, s.groups, line, least)
-    set_line_timer(w, s.timer, s.groups.end, s.groups.since, least, me, line)
+    predict_end(w.sending.left, serving.groups, line, least)
+    set_line_timer(w, serving.timer, serving.groups.end, serving.groups.since, least, me, line)
 
 
 @compiled
-def on_set_extra(w: CoflowWorld, s: Serving, t: int, me: int) -> None:
+def on_set_extra(w: CoflowWorld, serving: Serving, t: int, me: int) -> None:
     """Send a flow at another additional rate from now on; 0: at its line's rate alone."""
     flow, extra = read_value(w)
-    f, groups, line = w.sending, s.groups, w.fabric.flows.line[flow, 0]
-    if f.left[flow] == 0.0:
+    sending, groups, line = w.sending, serving.groups, w.fabric.flows.line[flow, 0]
+    if sending.left[flow] == 0.0:
         w.counts[N_STALE] += 1
         return
     start_flow(w, t, flow)
-    f.left[flow] -= extra_sent(f.left[flow], f.since[flow], groups, line, t, f.rate[flow])
-    sift_up(f.left, groups, line, groups.position[flow])
-    f.since[flow], f.rate[flow], f.end[flow] = t, extra, NEVER
+    sending.left[flow] -= extra_sent(
+        sending.left[flow], sending.since[flow], groups, line, t, sending.rate[flow]
+    )
+    sift_up(sending.left, groups, line, groups.position[flow])
+    sending.since[flow], sending.rate[flow], sending.end[flow] = t, extra, NEVER
     if extra > 0.0:
-        left = f.left[flow] - served_by(groups, t, line)
-        f.end[flow] = t + whole_ns(left / (groups.in_force[line] + extra))
+        left = sending.left[flow] - served_by(groups, t, line)
+        sending.end[flow] = t + whole_ns(left / (groups.in_force[line] + extra))
         await_flow_end(w, t, me, flow)
     note_rate(w, t, flow, groups.in_force[line] + extra)
-    await_line_end(w, s, t + 1, me, line)
+    await_line_end(w, serving, t + 1, me, line)
 
 
 @compiled
-def on_served_end(w: CoflowWorld, s: Serving, t: int, me: int) -> None:
+def on_served_end(w: CoflowWorld, serving: Serving, t: int, me: int) -> None:
     """End a backfilled flow, unless its rate has changed since the timer was set."""
     if has_ended(w, t, me):
         flow, _ = read_flow_end(w)
-        end_served_flow(w, s, t, me, flow)
-        await_line_end(w, s, t, me, w.fabric.flows.line[flow, 0])
+        end_served_flow(w, serving, t, me, flow)
+        await_line_end(w, serving, t, me, w.fabric.flows.line[flow, 0])
 
 
 @compiled
-def on_served_line_end(w: CoflowWorld, s: Serving, t: int, me: int) -> None:
+def on_served_line_end(w: CoflowWorld, serving: Serving, t: int, me: int) -> None:
     """End the next flows of a line, unless its rate has changed since the timer was set."""
-    groups, line = s.groups, read_line_end(w)
-    if not is_expected(w, s.timer, t, me, line):
+    groups, line = serving.groups, read_line_end(w)
+    if not is_expected(w, serving.timer, t, me, line):
         return
     while groups.end[line] == t:
-        end_served_flow(w, s, t, me, groups.heap[groups.first[line]])
+        end_served_flow(w, serving, t, me, groups.heap[groups.first[line]])
         predict_end(w.sending.left, groups, line, t)
-    set_line_timer(w, s.timer, groups.end, groups.since, t, me, line)
+    set_line_timer(w, serving.timer, groups.end, groups.since, t, me, line)
 
 
 @compiled
-def cut_served_flow(w: CoflowWorld, s: Serving, t: int, flow: int) -> float:
+def cut_served_flow(w: CoflowWorld, serving: Serving, t: int, flow: int) -> float:
     """End a flow before its last byte, as a machine has failed; return what it had left, bytes."""
-    f, line, me = w.sending, w.fabric.flows.line[flow, 0], w.fabric.flows.source[flow]
-    left = f.left[flow] - served_by(s.groups, t, line)
-    if f.rate[flow] > 0.0:
-        left -= extra_sent(f.left[flow], f.since[flow], s.groups, line, t, f.rate[flow])
+    sending, line, me = w.sending, w.fabric.flows.line[flow, 0], w.fabric.flows.source[flow]
+    left = sending.left[flow] - served_by(serving.groups, t, line)
+    if sending.rate[flow] > 0.0:
+        left -= extra_sent(
+            sending.left[flow], sending.since[flow], serving.groups, line, t, sending.rate[flow]
+        )
     start_flow(w, t, flow)
-    end_served_flow(w, s, t, me, flow)
-    await_line_end(w, s, t + 1, me, line)
+    end_served_flow(w, serving, t, me, flow)
+    await_line_end(w, serving, t + 1, me, line)
     return max(left, 0.0)
 
 
 @compiled
-def end_served_flow(w: CoflowWorld, s: Serving, t: int, me: int, flow: int) -> None:
+def end_served_flow(w: CoflowWorld, serving: Serving, t: int, me: int, flow: int) -> None:
     """End a flow, and send the coordinator that it has ended."""
-    f = w.sending
-    remove_from_heap(f.left, s.groups, w.fabric.flows.line[flow, 0], flow)
-    f.left[flow], f.rate[flow], f.end[flow] = 0.0, 0.0, NEVER
+    sending = w.sending
+    remove_from_heap(sending.left, serving.groups, w.fabric.flows.line[flow, 0], flow)
+    sending.left[flow], sending.rate[flow], sending.end[flow] = 0.0, 0.0, NEVER
     note_end(w, t, flow)
     send_flow_done(w, t, me, flow, t, NONE, 0.0)
 

@@ -62,96 +62,96 @@ def is_in_time(needed: float, time_left: float) -> bool:
 
 
 @compiled
-def find_needs(fabric: Fabric, s: DeadlineOrder, coflow: int) -> float:
+def find_needs(fabric: Fabric, deadlines: DeadlineOrder, coflow: int) -> float:
     """Compute what a coflow needs at each of its ports; return the largest, its time on an empty switch, ns."""
     lines, longest = fabric.lines, 0.0
     for side in range(2):
         for line in lines_of(lines, coflow, side):
-            s.need[line] = 0.0
+            deadlines.need[line] = 0.0
             if lines.left[line] > 0 and lines.bytes[line] > 0.0:
-                s.need[line] = lines.bytes[line] / fabric.speed[lines.port[line]]
-                longest = max(longest, s.need[line])
+                deadlines.need[line] = lines.bytes[line] / fabric.speed[lines.port[line]]
+                longest = max(longest, deadlines.need[line])
     return longest
 
 
 @compiled
-def most_needed(fabric: Fabric, s: DeadlineOrder, coflow: int) -> float:
+def most_needed(fabric: Fabric, deadlines: DeadlineOrder, coflow: int) -> float:
     """Return the most that a coflow needs of one of its ports, ns, as `find_needs` has computed it."""
     lines, longest = fabric.lines, 0.0
     for side in range(2):
         for line in lines_of(lines, coflow, side):
-            longest = max(longest, s.need[line])
+            longest = max(longest, deadlines.need[line])
     return longest
 
 
 @compiled
-def sort_by_deadline(fabric: Fabric, s: DeadlineOrder, count: int) -> None:
+def sort_by_deadline(fabric: Fabric, deadlines: DeadlineOrder, count: int) -> None:
     """Sort the first `count` coflows by deadline; those with equal deadlines are in the order of their arrival."""
     for i in range(count):
-        s.keys[i] = s.time_left[s.groups[i]]
-    sort_groups(fabric.coflows, s.groups, s.keys, count)
+        deadlines.keys[i] = deadlines.time_left[deadlines.groups[i]]
+    sort_groups(fabric.coflows, deadlines.groups, deadlines.keys, count)
 
 
 @compiled
-def list_by_deadline(fabric: Fabric, s: DeadlineOrder, count: int) -> None:
+def list_by_deadline(fabric: Fabric, deadlines: DeadlineOrder, count: int) -> None:
     """Sort the first `count` coflows by deadline; list their lines at each port, the last first, and sum up the needs.
 
     `find_needs` must have been called for each of them.
     """
     lines = fabric.lines
-    sort_by_deadline(fabric, s, count)
-    fill(s.load, 0.0)
-    fill(s.head, NONE)
+    sort_by_deadline(fabric, deadlines, count)
+    fill(deadlines.load, 0.0)
+    fill(deadlines.head, NONE)
     for i in range(count):
-        coflow = s.groups[i]
-        s.placed[coflow] = s.rejected[coflow] = s.late[coflow] = False
-        s.bound[coflow] = -np.inf
+        coflow = deadlines.groups[i]
+        deadlines.placed[coflow] = deadlines.rejected[coflow] = deadlines.late[coflow] = False
+        deadlines.bound[coflow] = -np.inf
         for side in range(2):
             for line in lines_of(lines, coflow, side):
-                if s.need[line] > 0.0:
+                if deadlines.need[line] > 0.0:
                     port = lines.port[line]
-                    s.load[port] += s.need[line]
-                    s.next[line] = s.head[port]
-                    s.head[port] = line
+                    deadlines.load[port] += deadlines.need[line]
+                    deadlines.next[line] = deadlines.head[port]
+                    deadlines.head[port] = line
 
 
 @compiled
-def drop_placed(fabric: Fabric, s: DeadlineOrder, port: int) -> int:
+def drop_placed(fabric: Fabric, deadlines: DeadlineOrder, port: int) -> int:
     """Remove lines of placed coflows from the head of a port's list; return the line that is then first, or NONE."""
-    line = s.head[port]
-    while line != NONE and s.placed[fabric.lines.group[line]]:
-        line = s.next[line]
-    s.head[port] = line
+    line = deadlines.head[port]
+    while line != NONE and deadlines.placed[fabric.lines.group[line]]:
+        line = deadlines.next[line]
+    deadlines.head[port] = line
     return line
 
 
 @compiled
-def collect_lines(fabric: Fabric, s: DeadlineOrder, port: int) -> int:
+def collect_lines(fabric: Fabric, deadlines: DeadlineOrder, port: int) -> int:
     """Put the lines of a port's coflows that have no place into `lines`, last deadline first; return how many."""
     found: int = 0
-    line, before = drop_placed(fabric, s, port), NONE
+    line, before = drop_placed(fabric, deadlines, port), NONE
     while line != NONE:
-        if s.placed[fabric.lines.group[line]]:
-            s.next[before] = s.next[line]
+        if deadlines.placed[fabric.lines.group[line]]:
+            deadlines.next[before] = deadlines.next[line]
         else:
-            s.lines[found] = before = line
+            deadlines.lines[found] = before = line
             found += 1
-        line = s.next[line]
+        line = deadlines.next[line]
     return found
 
 
 @compiled
-def put_rejected_last(s: DeadlineOrder, count: int) -> int:
+def put_rejected_last(deadlines: DeadlineOrder, count: int) -> int:
     """Set `groups` to the admitted coflows of `order`, then the rejected ones; return how many are admitted."""
     kept: int = 0
     for i in range(count):
-        if not s.rejected[s.order[i]]:
-            s.groups[kept] = s.order[i]
+        if not deadlines.rejected[deadlines.order[i]]:
+            deadlines.groups[kept] = deadlines.order[i]
             kept += 1
     end = kept
     for i in range(count):
-        if s.rejected[s.order[i]]:
-            s.groups[end] = s.order[i]
+        if deadlines.rejected[deadlines.order[i]]:
+            deadlines.groups[end] = deadlines.order[i]
             end += 1
     return kept
 
@@ -193,33 +193,35 @@ def make_choices(weight: np.ndarray, used: bool) -> Choices:
 
 
 @compiled
-def reject_fewest(fabric: Fabric, s: DeadlineOrder, count: int) -> int:
+def reject_fewest(fabric: Fabric, deadlines: DeadlineOrder, count: int) -> int:
     """Mark as `late` the jobs that Moore-Hodgson rejects of the first `count` of `lines`; return how many."""
-    s.longest.size[0] = 0
+    deadlines.longest.size[0] = 0
     end, rejected = 0.0, 0
     for i in range(count - 1, -1, -1):  # `lines` has the last deadline first
-        line = s.lines[i]
-        end += s.need[line]
-        push(s.longest, -s.need[line], -i)
-        if not is_in_time(end, s.time_left[fabric.lines.group[line]]):
-            longest = s.lines[-s.longest.values[0]]  # if several are as long, the one with the first deadline
-            drop(s.longest)
-            end -= s.need[longest]
-            s.late[fabric.lines.group[longest]] = True
+        line = deadlines.lines[i]
+        end += deadlines.need[line]
+        push(deadlines.longest, -deadlines.need[line], -i)
+        if not is_in_time(end, deadlines.time_left[fabric.lines.group[line]]):
+            longest = deadlines.lines[
+                -deadlines.longest.values[0]
+            ]  # if several are as long, the one with the first deadline
+            drop(deadlines.longest)
+            end -= deadlines.need[longest]
+            deadlines.late[fabric.lines.group[longest]] = True
             rejected += 1
     return rejected
 
 
 @compiled
-def reject_least_weight(fabric: Fabric, s: DeadlineOrder, choices: Choices, count: int) -> int:
+def reject_least_weight(fabric: Fabric, deadlines: DeadlineOrder, choices: Choices, count: int) -> int:
     """Mark as `late` the jobs that the dynamic program rejects of the first `count` of `lines`; return how many."""
     group, least = fabric.lines.group, choices.least
     total = 0
     least[0] = 0.0
     for i in range(count - 1, -1, -1):
-        line = s.lines[i]
+        line = deadlines.lines[i]
         coflow = group[line]
-        time, weight, left = s.need[line], choices.weight[coflow], s.time_left[coflow]
+        time, weight, left = deadlines.need[line], choices.weight[coflow], deadlines.time_left[coflow]
         for w in range(choices.taken.shape[1]):
             choices.taken[i, w] = np.uint64(0)
         for w in range(total + 1, total + weight + 1):
@@ -232,18 +234,20 @@ def reject_least_weight(fabric: Fabric, s: DeadlineOrder, choices: Choices, coun
                 choices.taken[i, w >> 6] |= np.uint64(1) << np.uint64(w & 63)
     while least[total] == np.inf:
         total -= 1
-    return mark_not_taken(fabric, s, choices, count, total)
+    return mark_not_taken(fabric, deadlines, choices, count, total)
 
 
 @inlined
-def mark_not_taken(fabric: Fabric, s: DeadlineOrder, choices: Choices, count: int, weight: int) -> int:
+def mark_not_taken(
+    fabric: Fabric, deadlines: DeadlineOrder, choices: Choices, count: int, weight: int
+) -> int:
     """Mark as `late` the jobs that are not in the best set, whose total weight is `weight`; return how many."""
     rejected: int = 0
     for i in range(count):
-        coflow = fabric.lines.group[s.lines[i]]
+        coflow = fabric.lines.group[deadlines.lines[i]]
         if choices.taken[i, weight >> 6] >> np.uint64(weight & 63) & np.uint64(1) == np.uint64(1):
             weight -= choices.weight[coflow]
         else:
-            s.late[coflow] = True
+            deadlines.late[coflow] = True
             rejected += 1
     return rejected

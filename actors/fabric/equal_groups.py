@@ -87,77 +87,77 @@ def make_groups(left: np.ndarray, group: np.ndarray, more: np.ndarray) -> EqualG
 
 
 @compiled
-def begin_group(left: np.ndarray, g: EqualGroups, group: int, first: int, end: int) -> None:
+def begin_group(left: np.ndarray, groups: EqualGroups, group: int, first: int, end: int) -> None:
     """Let a group consist of the flows in rows `first` to before `end`, which have been served nothing yet."""
-    g.in_force[group], g.since[group], g.served[group], g.end[group] = 0.0, 0, 0.0, NEVER
-    g.first[group], g.size[group] = first, end - first
+    groups.in_force[group], groups.since[group], groups.served[group], groups.end[group] = 0.0, 0, 0.0, NEVER
+    groups.first[group], groups.size[group] = first, end - first
     for flow in range(first, end):
-        g.heap[flow] = flow
-        sift_up(left, g, group, flow)
+        groups.heap[flow] = flow
+        sift_up(left, groups, group, flow)
 
 
 @inlined
-def served_by(g: EqualGroups, t: int, group: int) -> float:
+def served_by(groups: EqualGroups, t: int, group: int) -> float:
     """Return what each flow of a group has been served by t; backfilled flows have been served more."""
-    return g.served[group] + g.in_force[group] * (t - g.since[group])
+    return groups.served[group] + groups.in_force[group] * (t - groups.since[group])
 
 
 @inlined
-def extra_sent(left: float, since: int, g: EqualGroups, group: int, t: int, extra: float) -> float:
+def extra_sent(left: float, since: int, groups: EqualGroups, group: int, t: int, extra: float) -> float:
     """Return what a flow that has not ended was sent at its additional rate `extra` from `since` to t, bytes."""
-    most = left - served_by(g, t, group) - LEAST_LEFT
+    most = left - served_by(groups, t, group) - LEAST_LEFT
     return max(min(extra * (t - since), most), 0.0)
 
 
 @inlined
-def predict_end(left: np.ndarray, g: EqualGroups, group: int, least: int) -> None:
+def predict_end(left: np.ndarray, groups: EqualGroups, group: int, least: int) -> None:
     """Compute when the next flow of a group ends at the group's rate, but not before `least`.
 
     A backfilled flow ends before that, by itself.
     """
-    if g.size[group] == 0 or g.in_force[group] == 0.0:
-        g.end[group] = NEVER
+    if groups.size[group] == 0 or groups.in_force[group] == 0.0:
+        groups.end[group] = NEVER
     else:
-        first_left = left[g.heap[g.first[group]]] - g.served[group]
-        g.end[group] = max(g.since[group] + whole_ns(first_left / g.in_force[group]), least)
+        first_left = left[groups.heap[groups.first[group]]] - groups.served[group]
+        groups.end[group] = max(groups.since[group] + whole_ns(first_left / groups.in_force[group]), least)
 
 
 @compiled
-def remove_from_heap(left: np.ndarray, g: EqualGroups, group: int, flow: int) -> None:
+def remove_from_heap(left: np.ndarray, groups: EqualGroups, group: int, flow: int) -> None:
     """Take a flow out of the heap of its group."""
-    g.size[group] -= 1
-    i, last = g.position[flow], g.heap[g.first[group] + g.size[group]]
+    groups.size[group] -= 1
+    i, last = groups.position[flow], groups.heap[groups.first[group] + groups.size[group]]
     if last != flow:
-        g.heap[i], g.position[last] = last, i
-        sift_up(left, g, group, i)
-        sink(left, g, group, g.position[last])
+        groups.heap[i], groups.position[last] = last, i
+        sift_up(left, groups, group, i)
+        sink(left, groups, group, groups.position[last])
 
 
 @compiled
-def sift_up(left: np.ndarray, g: EqualGroups, group: int, i: int) -> None:
+def sift_up(left: np.ndarray, groups: EqualGroups, group: int, i: int) -> None:
     """Move the flow at place i of a group's heap up to its place."""
-    base, flow = g.first[group], g.heap[i]
+    base, flow = groups.first[group], groups.heap[i]
     while i > base:
         up = base + ((i - base - 1) >> 1)
-        if left[g.heap[up]] <= left[flow]:
+        if left[groups.heap[up]] <= left[flow]:
             break
-        g.heap[i] = g.heap[up]
-        g.position[g.heap[i]] = i
+        groups.heap[i] = groups.heap[up]
+        groups.position[groups.heap[i]] = i
         i = up
-    g.heap[i], g.position[flow] = flow, i
+    groups.heap[i], groups.position[flow] = flow, i
 
 
 @compiled
-def sink(left: np.ndarray, g: EqualGroups, group: int, i: int) -> None:
+def sink(left: np.ndarray, groups: EqualGroups, group: int, i: int) -> None:
     """Move the flow at place i of a group's heap down to its place."""
-    base, end, flow = g.first[group], g.first[group] + g.size[group], g.heap[i]
+    base, end, flow = groups.first[group], groups.first[group] + groups.size[group], groups.heap[i]
     least = 2 * i - base + 1
     while least < end:
-        if least + 1 < end and left[g.heap[least + 1]] < left[g.heap[least]]:
+        if least + 1 < end and left[groups.heap[least + 1]] < left[groups.heap[least]]:
             least += 1
-        if left[g.heap[least]] >= left[flow]:
+        if left[groups.heap[least]] >= left[flow]:
             break
-        g.heap[i] = g.heap[least]
-        g.position[g.heap[i]] = i
+        groups.heap[i] = groups.heap[least]
+        groups.position[groups.heap[i]] = i
         i, least = least, 2 * least - base + 1
-    g.heap[i], g.position[flow] = flow, i
+    groups.heap[i], groups.position[flow] = flow, i

@@ -134,18 +134,18 @@ def group_of(fabric: Fabric, flow: int) -> int:
 
 
 @compiled
-def end_flow(fabric: Fabric, e: Equal, t: int, flow: int) -> bool:
+def end_flow(fabric: Fabric, equal: Equal, t: int, flow: int) -> bool:
     """End a flow and release what it had; return whether its coflow has ended."""
     flows, group = fabric.flows, group_of(fabric, flow)
-    coflow, had = flows.coflow[flow], e.groups.in_force[group] + e.extra_in_force[flow]
-    e.extra[flow] = e.extra_in_force[flow] = 0.0
-    e.longest[group] = max(e.longest[group], flows.size[flow])
+    coflow, had = flows.coflow[flow], equal.groups.in_force[group] + equal.extra_in_force[flow]
+    equal.extra[flow] = equal.extra_in_force[flow] = 0.0
+    equal.longest[group] = max(equal.longest[group], flows.size[flow])
     for port in (flows.source[flow], flows.sink[flow]):
-        e.residual[port] += had
-        include(e.released, port)
+        equal.residual[port] += had
+        include(equal.released, port)
     change_rate(fabric.coflows, t, coflow, -had)
-    remove_from_heap(flows.left, e.groups, group, flow)
-    predict_end(flows.left, e.groups, group, t)
+    remove_from_heap(flows.left, equal.groups, group, flow)
+    predict_end(flows.left, equal.groups, group, t)
     coflow_ended = finish_flow(fabric, t, flow)
     if coflow_ended:
         fabric.coflows.rate[coflow] = 0.0
@@ -153,21 +153,21 @@ def end_flow(fabric: Fabric, e: Equal, t: int, flow: int) -> bool:
 
 
 @compiled
-def progress(fabric: Fabric, order: Order, e: Equal, t: int) -> None:
+def progress(fabric: Fabric, order: Order, equal: Equal, t: int) -> None:
     """Begin a decision at t: remove backfilled rates, and groups without flows. `add_rates` must be called next."""
-    e.now[0], e.changes[0] = t, 0
-    purge(fabric.flows, e.ends)
-    for k in range(e.ends.size[0]):
-        flow = e.ends.values[k]
-        if e.extra[flow] > 0.0:
-            e.extra[flow] = 0.0
-            note_change(e, flow)
+    equal.now[0], equal.changes[0] = t, 0
+    purge(fabric.flows, equal.ends)
+    for k in range(equal.ends.size[0]):
+        flow = equal.ends.values[k]
+        if equal.extra[flow] > 0.0:
+            equal.extra[flow] = 0.0
+            note_change(equal, flow)
     keep = 0
     for i in range(order.used[0]):
         group = order.groups[i]
-        e.rate[group] = 0.0
-        if e.groups.size[group] == 0:
-            order.level[group], e.groups.in_force[group] = NONE, 0.0
+        equal.rate[group] = 0.0
+        if equal.groups.size[group] == 0:
+            order.level[group], equal.groups.in_force[group] = NONE, 0.0
         else:
             order.groups[keep], order.level[group] = group, keep
             keep += 1
@@ -175,25 +175,25 @@ def progress(fabric: Fabric, order: Order, e: Equal, t: int) -> None:
 
 
 @compiled
-def settle_extra(fabric: Fabric, e: Equal, t: int, flow: int) -> None:
+def settle_extra(fabric: Fabric, equal: Equal, t: int, flow: int) -> None:
     """Account for what a backfilled flow was sent at its additional rate."""
     flows, group = fabric.flows, group_of(fabric, flow)
-    sent = extra_sent(flows.left[flow], flows.since[flow], e.groups, group, t, e.extra_in_force[flow])
+    sent = extra_sent(flows.left[flow], flows.since[flow], equal.groups, group, t, equal.extra_in_force[flow])
     take_bytes(fabric, flow, sent)
     flows.since[flow] = t
-    e.ahead[group] = max(e.ahead[group], flows.size[flow] - flows.left[flow])
-    sift_up(flows.left, e.groups, group, e.groups.position[flow])
+    equal.ahead[group] = max(equal.ahead[group], flows.size[flow] - flows.left[flow])
+    sift_up(flows.left, equal.groups, group, equal.groups.position[flow])
 
 
 @compiled
-def reset_residual(fabric: Fabric, e: Equal) -> None:
+def reset_residual(fabric: Fabric, equal: Equal) -> None:
     """Set the residual bandwidth of every port to its speed."""
-    for port in range(e.residual.size):
-        e.residual[port] = fabric.speed[port]
+    for port in range(equal.residual.size):
+        equal.residual[port] = fabric.speed[port]
 
 
 @compiled
-def add_rates(fabric: Fabric, order: Order, e: Equal, first: int, end: int) -> None:
+def add_rates(fabric: Fabric, order: Order, equal: Equal, first: int, end: int) -> None:
     """Give each group from level `first` to before `end` one rate for all its flows, out of `residual`, or nothing.
 
     It is added to the rate that a group has: a group may be served twice (`actors.schedulers.coflows.aalo_shares`).
@@ -201,54 +201,54 @@ def add_rates(fabric: Fabric, order: Order, e: Equal, first: int, end: int) -> N
     lines = fabric.lines
     for level in range(first, end):
         group = order.groups[level]
-        rate = slowest_rate(fabric, e, group)
+        rate = slowest_rate(fabric, equal, group)
         if rate > 0.0:
-            e.rate[group] += rate
+            equal.rate[group] += rate
             for side in range(2):
                 for line in lines_of(lines, group, side):
-                    e.residual[lines.port[line]] -= rate * lines.left[line]
+                    equal.residual[lines.port[line]] -= rate * lines.left[line]
 
 
 @inlined
-def slowest_rate(fabric: Fabric, e: Equal, group: int) -> float:
+def slowest_rate(fabric: Fabric, equal: Equal, group: int) -> float:
     """Return the rate of a group's slowest flow if its flows share their ports; 0.0: one of its ports is full."""
     lines, rate = fabric.lines, np.inf
-    if e.groups.size[group] == 0:
+    if equal.groups.size[group] == 0:
         return 0.0
     for side in range(2):
         for line in lines_of(lines, group, side):
             if lines.left[line] > 0:
                 port = lines.port[line]
-                if not has_residual(fabric, e, port):
+                if not has_residual(fabric, equal, port):
                     return 0.0
-                rate = min(rate, e.residual[port] / lines.left[line])
+                rate = min(rate, equal.residual[port] / lines.left[line])
     return rate
 
 
 @compiled
-def backfill(fabric: Fabric, order: Order, e: Equal) -> None:
+def backfill(fabric: Fabric, order: Order, equal: Equal) -> None:
     """Note which rates are new; give each flow, in order, the residual bandwidth that both of its ports have."""
-    lines, before = fabric.lines, e.changes[0]
-    fill(e.released, _EMPTY)
-    for port in range(e.residual.size):
-        update_open_port(fabric, e, port)
+    lines, before = fabric.lines, equal.changes[0]
+    fill(equal.released, _EMPTY)
+    for port in range(equal.residual.size):
+        update_open_port(fabric, equal, port)
     for i in range(order.used[0]):
-        note_rate(lines, e, order.groups[i])
+        note_rate(lines, equal, order.groups[i])
     for i in range(order.used[0]):
         group = order.groups[i]
-        if not (e.missed_only and e.rate[group] > 0.0) and can_backfill(e):
+        if not (equal.missed_only and equal.rate[group] > 0.0) and can_backfill(equal):
             for line in lines_of(lines, group, 0):
-                fill_line(fabric, e, line)
-    note_stopped(e, before)
+                fill_line(fabric, equal, line)
+    note_stopped(equal, before)
 
 
 @inlined
-def can_backfill(e: Equal) -> bool:
+def can_backfill(equal: Equal) -> bool:
     """Return whether an ingress and an egress port have residual bandwidth."""
-    half, into, out = e.open_ports.size // 2, _EMPTY, _EMPTY
+    half, into, out = equal.open_ports.size // 2, _EMPTY, _EMPTY
     for k in range(half):
-        into |= e.open_ports[k]
-        out |= e.open_ports[half + k]
+        into |= equal.open_ports[k]
+        out |= equal.open_ports[half + k]
     return into != _EMPTY and out != _EMPTY
 
 
@@ -259,64 +259,65 @@ def is_same(rate: float, in_force: float) -> bool:
 
 
 @inlined
-def note_rate(lines: Lines, e: Equal, group: int) -> None:
+def note_rate(lines: Lines, equal: Equal, group: int) -> None:
     """Note the ingress lines of a group as changed if its rate is new."""
-    if is_same(e.rate[group], e.groups.in_force[group]):
-        e.rate[group] = e.groups.in_force[group]
+    if is_same(equal.rate[group], equal.groups.in_force[group]):
+        equal.rate[group] = equal.groups.in_force[group]
         return
     for line in lines_of(lines, group, 0):
         if lines.left[line] > 0:
-            note_change(e, ~line)
+            note_change(equal, ~line)
 
 
 @compiled
-def note_stopped(e: Equal, count: int) -> None:
+def note_stopped(equal: Equal, count: int) -> None:
     """Remove flows that are backfilled again from the first `count` of `changed`, those that were backfilled before."""
     keep = 0
-    for k in range(e.changes[0]):
-        which = e.changed[k]
-        if k >= count or e.extra[which] == 0.0:  # a flow with another rate is further on
-            e.changed[keep] = which
+    for k in range(equal.changes[0]):
+        which = equal.changed[k]
+        if k >= count or equal.extra[which] == 0.0:  # a flow with another rate is further on
+            equal.changed[keep] = which
             keep += 1
-    e.changes[0] = keep
+    equal.changes[0] = keep
 
 
 @compiled
-def enforce_rates(fabric: Fabric, order: Order, e: Equal, t: int) -> None:
+def enforce_rates(fabric: Fabric, order: Order, equal: Equal, t: int) -> None:
     """Put the rates that were decided into force from t on."""
     coflows = fabric.coflows
     for i in range(order.used[0]):
         group = order.groups[i]
-        if e.rate[group] != e.groups.in_force[group]:
+        if equal.rate[group] != equal.groups.in_force[group]:
             add_rate(
                 coflows,
                 t,
                 coflow_of(fabric, group),
-                (e.rate[group] - e.groups.in_force[group]) * e.groups.size[group],
+                (equal.rate[group] - equal.groups.in_force[group]) * equal.groups.size[group],
             )
-            e.groups.served[group] = served_by(e.groups, t, group)
-            e.groups.since[group], e.groups.in_force[group] = t, e.rate[group]
-            predict_end(fabric.flows.left, e.groups, group, t + 1)
-    for k in range(e.changes[0]):
-        if e.changed[k] >= 0:
-            enforce_extra(fabric, e, t, e.changed[k])
+            equal.groups.served[group] = served_by(equal.groups, t, group)
+            equal.groups.since[group], equal.groups.in_force[group] = t, equal.rate[group]
+            predict_end(fabric.flows.left, equal.groups, group, t + 1)
+    for k in range(equal.changes[0]):
+        if equal.changed[k] >= 0:
+            enforce_extra(fabric, equal, t, equal.changed[k])
 
 
 @compiled
-def enforce_extra(fabric: Fabric, e: Equal, t: int, flow: int) -> None:
+def enforce_extra(fabric: Fabric, equal: Equal, t: int, flow: int) -> None:
     """Put a flow's backfilled rate into force."""
     flows, group = fabric.flows, group_of(fabric, flow)
-    settle_extra(fabric, e, t, flow)
-    add_rate(fabric.coflows, t, flows.coflow[flow], e.extra[flow] - e.extra_in_force[flow])
-    e.extra_in_force[flow] = e.extra[flow]
-    if e.extra[flow] == 0.0:
+    settle_extra(fabric, equal, t, flow)
+    add_rate(fabric.coflows, t, flows.coflow[flow], equal.extra[flow] - equal.extra_in_force[flow])
+    equal.extra_in_force[flow] = equal.extra[flow]
+    if equal.extra[flow] == 0.0:
         flows.end[flow] = NEVER
-        predict_end(flows.left, e.groups, group, t + 1)
+        predict_end(flows.left, equal.groups, group, t + 1)
         return
     flows.end[flow] = t + whole_ns(
-        (flows.left[flow] - served_by(e.groups, t, group)) / (e.groups.in_force[group] + e.extra[flow])
+        (flows.left[flow] - served_by(equal.groups, t, group))
+        / (equal.groups.in_force[group] + equal.extra[flow])
     )
-    add_end(flows, e.ends, flow)
+    add_end(flows, equal.ends, flow)
 
 
 @inlined
@@ -327,75 +328,80 @@ def add_rate(coflows: Coflows, t: int, coflow: int, by: float) -> None:
 
 
 @compiled
-def fill_line(fabric: Fabric, e: Equal, line: int) -> None:
+def fill_line(fabric: Fabric, equal: Equal, line: int) -> None:
     """Give the flows of a line the residual bandwidth of both of their ports."""
     lines = fabric.lines
-    if e.missed_only and e.rate[lines.group[line]] > 0.0:
+    if equal.missed_only and equal.rate[lines.group[line]] > 0.0:
         return
     port, b = lines.port[line], lines.block[line]
-    while b < lines.block_end[line] and has_residual(fabric, e, port):
-        hit = lines.bits[b] & e.open_ports[lines.word[b]]
+    while b < lines.block_end[line] and has_residual(fabric, equal, port):
+        hit = lines.bits[b] & equal.open_ports[lines.word[b]]
         if hit == _EMPTY:
             b += 1
         else:
-            give_more(fabric, e, flow_at(lines, b, lowest(hit)))
+            give_more(fabric, equal, flow_at(lines, b, lowest(hit)))
 
 
 @compiled
-def give_more(fabric: Fabric, e: Equal, flow: int) -> None:
+def give_more(fabric: Fabric, equal: Equal, flow: int) -> None:
     """Give a flow the residual bandwidth that both of its ports have."""
-    flows, group, residual = fabric.flows, group_of(fabric, flow), e.residual
+    flows, group, residual = fabric.flows, group_of(fabric, flow), equal.residual
     source, sink = flows.source[flow], flows.sink[flow]
     more = min(residual[source], residual[sink])
     for port in (source, sink):
         residual[port] -= more
-        update_open_port(fabric, e, port)
-    e.extra[flow] += more
-    if is_same(e.extra[flow], e.extra_in_force[flow]) and e.rate[group] == e.groups.in_force[group]:
-        e.extra[flow] = e.extra_in_force[flow]
+        update_open_port(fabric, equal, port)
+    equal.extra[flow] += more
+    if (
+        is_same(equal.extra[flow], equal.extra_in_force[flow])
+        and equal.rate[group] == equal.groups.in_force[group]
+    ):
+        equal.extra[flow] = equal.extra_in_force[flow]
     else:
-        note_change(e, flow)
+        note_change(equal, flow)
 
 
 @inlined
-def register_served(w: CoflowWorld, agenda: Agenda, e: Equal, serving: Serving, t: int, coflow: int) -> bool:
+def register_served(
+    w: CoflowWorld, agenda: Agenda, equal: Equal, serving: Serving, t: int, coflow: int
+) -> bool:
     """Register a coflow; return whether it has flows that take bandwidth.
 
     Of one that has come into being during the run, agents and coordinator get to know the flows.
     """
-    enter_interval(w, t, e.num_sending[0])
+    enter_interval(w, t, equal.num_sending[0])
     if w.work.size == 0:
-        begin_serving(w, serving, e.groups, coflow)
+        begin_serving(w, serving, equal.groups, coflow)
     return register(w, agenda, t, coflow)
 
 
 @compiled
 def receive_served_end(
-    w: CoflowWorld, agenda: Agenda, e: Equal, q: Queues, t: int, flow: int, ended: int
+    w: CoflowWorld, agenda: Agenda, equal: Equal, queues: Queues, t: int, flow: int, ended: int
 ) -> None:
     """Receive an agent's message that a flow has ended; a coflow that has ended leaves its queue.
 
     What the flow had is assigned again when the interval ends.
     """
-    note_report(w, t, e.num_sending[0], w.fabric.flows.source[flow])
-    if apply_flow_done(w.fabric, e, flow, ended):
-        dequeue(q, w.fabric.flows.coflow[flow])
+    note_report(w, t, equal.num_sending[0], w.fabric.flows.source[flow])
+    if apply_flow_done(w.fabric, equal, flow, ended):
+        dequeue(queues, w.fabric.flows.coflow[flow])
     request_decision(w, agenda, t)
 
 
 @compiled
-def apply_flow_done(fabric: Fabric, e: Equal, flow: int, ended: int) -> bool:
+def apply_flow_done(fabric: Fabric, equal: Equal, flow: int, ended: int) -> bool:
     """Apply an agent's message that a flow has ended; return whether its coflow has ended.
 
     New rates may have been sent before the message arrived; the flow was sent nothing at these.
     """
     flows, coflow, agent = fabric.flows, fabric.flows.coflow[flow], fabric.flows.source[flow]
-    when = max(ended, e.now[0])
-    fabric.coflows.sent[coflow] += flows.size[flow] - estimated_sent(fabric, e, when, flow)
-    was = is_sending(fabric, e, agent)
-    coflow_ended = end_flow(fabric, e, when, flow)
-    if was and not is_sending(fabric, e, agent):
-        e.num_sending[0] -= 1
+    when = max(ended, equal.now[0])
+    fabric.coflows.sent[coflow] += flows.size[flow] - estimated_sent(fabric, equal, when, flow)
+    was = is_sending(fabric, equal, agent)
+    coflow_ended = end_flow(fabric, equal, when, flow)
+    if was and not is_sending(fabric, equal, agent):
+        equal.num_sending[0] -= 1
     flows.finish[flow] = ended
     if coflow_ended:
         fabric.coflows.finish[coflow] = ended
@@ -403,68 +409,70 @@ def apply_flow_done(fabric: Fabric, e: Equal, flow: int, ended: int) -> bool:
 
 
 @inlined
-def is_sending(fabric: Fabric, e: Equal, agent: int) -> bool:
+def is_sending(fabric: Fabric, equal: Equal, agent: int) -> bool:
     """Return whether an agent has flows with a rate that are not known to have ended."""
-    return fabric.speed[agent] - e.residual[agent] > _IDLE * fabric.speed[agent]
+    return fabric.speed[agent] - equal.residual[agent] > _IDLE * fabric.speed[agent]
 
 
 @inlined
-def estimated_sent(fabric: Fabric, e: Equal, t: int, flow: int) -> float:
+def estimated_sent(fabric: Fabric, equal: Equal, t: int, flow: int) -> float:
     """Return what a flow that has not ended has been sent by t, bytes."""
     flows = fabric.flows
-    sent = flows.size[flow] - flows.left[flow] + served_by(e.groups, t, group_of(fabric, flow))
-    return sent + e.extra_in_force[flow] * (t - flows.since[flow])
+    sent = flows.size[flow] - flows.left[flow] + served_by(equal.groups, t, group_of(fabric, flow))
+    return sent + equal.extra_in_force[flow] * (t - flows.since[flow])
 
 
 @inlined
-def reported_sent(fabric: Fabric, e: Equal, t: int, flow: int) -> float:
+def reported_sent(fabric: Fabric, equal: Equal, t: int, flow: int) -> float:
     """Return what a flow has been sent by t, bytes, as its agent reports it."""
-    return min(estimated_sent(fabric, e, t, flow), fabric.flows.size[flow])
+    return min(estimated_sent(fabric, equal, t, flow), fabric.flows.size[flow])
 
 
 @compiled
-def update_ahead(fabric: Fabric, e: Equal, t: int) -> None:
+def update_ahead(fabric: Fabric, equal: Equal, t: int) -> None:
     """Update how far backfilled flows are ahead of their groups at t, for calls of `has_sent_more` with this t."""
-    for k in range(e.ends.size[0]):
-        flow = e.ends.values[k]
+    for k in range(equal.ends.size[0]):
+        flow = equal.ends.values[k]
         group = group_of(fabric, flow)
-        if fabric.flows.end[flow] == e.ends.keys[k]:
-            e.ahead[group] = max(
-                e.ahead[group], reported_sent(fabric, e, t, flow) - served_by(e.groups, t, group)
+        if fabric.flows.end[flow] == equal.ends.keys[k]:
+            equal.ahead[group] = max(
+                equal.ahead[group], reported_sent(fabric, equal, t, flow) - served_by(equal.groups, t, group)
             )
 
 
 @compiled
-def has_sent_more(fabric: Fabric, e: Equal, group: int, limit: float, t: int) -> bool:
+def has_sent_more(fabric: Fabric, equal: Equal, group: int, limit: float, t: int) -> bool:
     """Return whether a flow of a group has been sent more than `limit` bytes by t.
 
     It searches the group's flows only if one of them may have been sent more.
     """
-    first, served = e.groups.first[group], served_by(e.groups, t, group)
-    if e.longest[group] > limit:
+    first, served = equal.groups.first[group], served_by(equal.groups, t, group)
+    if equal.longest[group] > limit:
         return True
-    if served + e.ahead[group] > limit:  # the flow that was furthest ahead may have ended
-        e.ahead[group] = 0.0
-        for i in range(first, first + e.groups.size[group]):
-            e.ahead[group] = max(e.ahead[group], reported_sent(fabric, e, t, e.groups.heap[i]) - served)
-    return served + e.ahead[group] > limit
+    if served + equal.ahead[group] > limit:  # the flow that was furthest ahead may have ended
+        equal.ahead[group] = 0.0
+        for i in range(first, first + equal.groups.size[group]):
+            equal.ahead[group] = max(
+                equal.ahead[group], reported_sent(fabric, equal, t, equal.groups.heap[i]) - served
+            )
+    return served + equal.ahead[group] > limit
 
 
 @compiled
-def next_time_above(fabric: Fabric, order: Order, e: Equal, limit: np.ndarray, t: int) -> int:
+def next_time_above(fabric: Fabric, order: Order, equal: Equal, limit: np.ndarray, t: int) -> int:
     """Return when, after t, a flow has first been sent more than its group's `limit` [G], at these rates."""
     first: int = NEVER
     for i in range(order.used[0]):
         group = order.groups[i]
-        if e.groups.size[group] > 0 and e.groups.in_force[group] > 0.0:
-            left = limit[group] - served_by(e.groups, t, group) - e.ahead[group]
-            first = min(first, after(t, left / e.groups.in_force[group]))
-    for k in range(e.ends.size[0]):
-        flow = e.ends.values[k]
+        if equal.groups.size[group] > 0 and equal.groups.in_force[group] > 0.0:
+            left = limit[group] - served_by(equal.groups, t, group) - equal.ahead[group]
+            first = min(first, after(t, left / equal.groups.in_force[group]))
+    for k in range(equal.ends.size[0]):
+        flow = equal.ends.values[k]
         group = group_of(fabric, flow)
-        if fabric.flows.end[flow] == e.ends.keys[k]:
-            left = limit[group] - estimated_sent(fabric, e, t, flow)
-            first = min(first, after(t, left / (e.groups.in_force[group] + e.extra_in_force[flow])))
+        if fabric.flows.end[flow] == equal.ends.keys[k]:
+            left = limit[group] - estimated_sent(fabric, equal, t, flow)
+            first = min(first, after(t, left / (equal.groups.in_force[group] + equal.extra_in_force[flow])))
     return first
 
 
@@ -475,76 +483,76 @@ def after(t: int, in_ns: float) -> int:
 
 
 @compiled
-def enforce_decision(w: CoflowWorld, order: Order, e: Equal, coflows: int, t: int) -> None:
+def enforce_decision(w: CoflowWorld, order: Order, equal: Equal, coflows: int, t: int) -> None:
     """Charge for a decision about this number of coflows, and put it into force when its rates reach the agents."""
     agents: int = 0
     w.counts[N_DECISIONS] += 1
-    for k in range(e.changes[0]):
-        which = e.changed[k]
+    for k in range(equal.changes[0]):
+        which = equal.changed[k]
         agents += note_sent(w, w.fabric.flows.source[which] if which >= 0 else w.fabric.lines.port[~which])
     note_schedules(w, agents)
-    charge(w, w.prices.coflow * coflows + w.prices.flow * e.changes[0] + w.prices.schedule * agents)
-    e.now[0] = effective_time(w, t)
-    enforce_rates(w.fabric, order, e, e.now[0])
-    e.num_sending[0] = 0
+    charge(w, w.prices.coflow * coflows + w.prices.flow * equal.changes[0] + w.prices.schedule * agents)
+    equal.now[0] = effective_time(w, t)
+    enforce_rates(w.fabric, order, equal, equal.now[0])
+    equal.num_sending[0] = 0
     for agent in range(w.nodes.size):
-        e.num_sending[0] += np.int64(is_sending(w.fabric, e, agent))
+        equal.num_sending[0] += np.int64(is_sending(w.fabric, equal, agent))
 
 
 @compiled
-def send_rates(w: CoflowWorld, e: Equal, t: int) -> None:
+def send_rates(w: CoflowWorld, equal: Equal, t: int) -> None:
     """Send the agents the new rates."""
-    send_changes(w, e, t, SET_EXTRA, e.extra_in_force, SET_LINE, e.groups.in_force)
+    send_changes(w, equal, t, SET_EXTRA, equal.extra_in_force, SET_LINE, equal.groups.in_force)
 
 
 @compiled
-def begin_tick(w: CoflowWorld, agenda: Agenda, e: Equal, t: int) -> bool:
+def begin_tick(w: CoflowWorld, agenda: Agenda, equal: Equal, t: int) -> bool:
     """Receive the agents' reports at the end of an interval if anything can have changed; return whether it can."""
-    if t < e.idle_until[0] and not agenda.stale[0]:
-        await_change(w, agenda, e, t)
+    if t < equal.idle_until[0] and not agenda.stale[0]:
+        await_change(w, agenda, equal, t)
         return False
     agenda.stale[0] = False
-    enter_interval(w, t, e.num_sending[0])
-    charge_reports(w, e.num_sending[0])
+    enter_interval(w, t, equal.num_sending[0])
+    charge_reports(w, equal.num_sending[0])
     remove_ended(w, agenda)
     return True
 
 
 @compiled
-def serve_by_keys(w: CoflowWorld, agenda: Agenda, order: Order, e: Equal, q: Queues, t: int) -> None:
+def serve_by_keys(w: CoflowWorld, agenda: Agenda, order: Order, equal: Equal, queues: Queues, t: int) -> None:
     """Put the active coflows in order of `q.keys`, and make all bandwidth of the ports residual."""
     count = agenda.used[0]
     for i in range(count):
-        q.groups[i] = agenda.active[i]
-    sort_groups(w.fabric.coflows, q.groups, q.keys, count)
-    progress(w.fabric, order, e, t)
-    set_order(order, q.groups, count)
-    reset_residual(w.fabric, e)
+        queues.groups[i] = agenda.active[i]
+    sort_groups(w.fabric.coflows, queues.groups, queues.keys, count)
+    progress(w.fabric, order, equal, t)
+    set_order(order, queues.groups, count)
+    reset_residual(w.fabric, equal)
 
 
 @compiled
-def end_tick(w: CoflowWorld, agenda: Agenda, order: Order, e: Equal, t: int) -> None:
+def end_tick(w: CoflowWorld, agenda: Agenda, order: Order, equal: Equal, t: int) -> None:
     """Backfill, and send the new rates."""
-    backfill(w.fabric, order, e)
-    enforce_decision(w, order, e, agenda.used[0], t)
-    e.num_sent[0] = 0
-    send_rates(w, e, t)
+    backfill(w.fabric, order, equal)
+    enforce_decision(w, order, equal, agenda.used[0], t)
+    equal.num_sent[0] = 0
+    send_rates(w, equal, t)
 
 
 @inlined
-def request_next(w: CoflowWorld, agenda: Agenda, e: Equal, t: int, next_change: int) -> None:
+def request_next(w: CoflowWorld, agenda: Agenda, equal: Equal, t: int, next_change: int) -> None:
     """Request the next decision after one at t: at `next_change`, before which nothing changes but by messages."""
     if agenda.used[0] > 0:
         following = next_tick(t + 1, agenda.interval)
-        e.idle_until[0] = max(following, next_change) if not has_costs(w) else following
-        await_change(w, agenda, e, t)
+        equal.idle_until[0] = max(following, next_change) if not has_costs(w) else following
+        await_change(w, agenda, equal, t)
 
 
 @inlined
-def await_change(w: CoflowWorld, agenda: Agenda, e: Equal, t: int) -> None:
+def await_change(w: CoflowWorld, agenda: Agenda, equal: Equal, t: int) -> None:
     """Request a decision at `idle_until`; if that is far ahead, an earlier one, which requests the next."""
     last = next_tick(t + _MOST_IDLE_INTERVALS * agenda.interval, agenda.interval)
-    wake_coordinator(w, agenda, min(e.idle_until[0], last))
+    wake_coordinator(w, agenda, min(equal.idle_until[0], last))
 
 
 def build_serving(setting: Setting, state: Any, missed_only: bool, **given: Any) -> tuple[CoflowWorld, Any]:

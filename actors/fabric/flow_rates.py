@@ -25,48 +25,48 @@ class FlowRates(NamedTuple):
 
 
 @compiled
-def settle(w: CoflowWorld, r: FlowRates, t: int, flow: int) -> None:
+def settle(w: CoflowWorld, rates: FlowRates, t: int, flow: int) -> None:
     """Account for what a flow has sent at its last rate."""
-    sent = min(r.rate[flow] * max(t - r.since[flow], 0), w.fabric.flows.left[flow])
+    sent = min(rates.rate[flow] * max(t - rates.since[flow], 0), w.fabric.flows.left[flow])
     take_bytes(w.fabric, flow, sent)
-    r.since[flow] = t
+    rates.since[flow] = t
 
 
 @inlined
-def end_rate(w: CoflowWorld, r: FlowRates, ended: int, flow: int) -> None:
+def end_rate(w: CoflowWorld, rates: FlowRates, ended: int, flow: int) -> None:
     """End the rate of a flow that has one, when the flow has ended."""
-    if r.rate[flow] > 0.0:
-        settle(w, r, ended, flow)
-        change_rate(w.fabric.coflows, ended, w.fabric.flows.coflow[flow], -r.rate[flow])
-        r.rate[flow] = r.wanted[flow] = 0.0
+    if rates.rate[flow] > 0.0:
+        settle(w, rates, ended, flow)
+        change_rate(w.fabric.coflows, ended, w.fabric.flows.coflow[flow], -rates.rate[flow])
+        rates.rate[flow] = rates.wanted[flow] = 0.0
 
 
 @compiled
-def list_changes(w: CoflowWorld, agenda: Agenda, r: FlowRates, count: int) -> None:
+def list_changes(w: CoflowWorld, agenda: Agenda, rates: FlowRates, count: int) -> None:
     """List the flows of the first `count` active coflows whose rate in `wanted` is new; charge for and count them."""
     coflows, changes = w.fabric.coflows, 0
     for i in range(count):
         coflow = agenda.active[i]
         for flow in flows_of(coflows, coflow):
-            if r.wanted[flow] != r.rate[flow]:
-                r.changed[changes] = flow
+            if rates.wanted[flow] != rates.rate[flow]:
+                rates.changed[changes] = flow
                 changes += 1
-    agents = count_agents(w, r.changed, changes)
+    agents = count_agents(w, rates.changed, changes)
     charge(w, w.prices.flow * changes + w.prices.schedule * agents)
     w.counts[N_RATES] += changes
     note_schedules(w, agents)
-    r.num_changed[0] = changes
+    rates.num_changed[0] = changes
 
 
 @compiled
-def send_listed(w: CoflowWorld, r: FlowRates, t: int, first: int, end: int) -> None:
+def send_listed(w: CoflowWorld, rates: FlowRates, t: int, first: int, end: int) -> None:
     """Send the new rates of listed flows, from place `first` to before `end`; all hold from one time on."""
     coflows, effective = w.fabric.coflows, t + w.network.delay_ns + known_cost(w)
     for k in range(first, end):
-        flow = r.changed[k]
-        coflow, rate = w.fabric.flows.coflow[flow], r.wanted[flow]
-        settle(w, r, effective, flow)
-        change_rate(coflows, effective, coflow, rate - r.rate[flow])
+        flow = rates.changed[k]
+        coflow, rate = w.fabric.flows.coflow[flow], rates.wanted[flow]
+        settle(w, rates, effective, flow)
+        change_rate(coflows, effective, coflow, rate - rates.rate[flow])
         coflows.start[coflow] = min(coflows.start[coflow], effective)
-        r.rate[flow] = rate
+        rates.rate[flow] = rate
         send_rate(w, t, flow, rate)

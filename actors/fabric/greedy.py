@@ -114,30 +114,30 @@ def make_matching(fabric: Fabric) -> Matching:
 
 
 @inlined
-def free_port(m: Matching, port: int) -> None:
+def free_port(matching: Matching, port: int) -> None:
     """Free a port."""
-    m.flow[port], m.level[port] = NONE, FREE
-    include(m.free, port)
+    matching.flow[port], matching.level[port] = NONE, FREE
+    include(matching.free, port)
 
 
 @compiled
-def start_flow(fabric: Fabric, m: Matching, t: int, flow: int, level: int) -> None:
+def start_flow(fabric: Fabric, matching: Matching, t: int, flow: int, level: int) -> None:
     """Start a flow at its two ports, which are free."""
     flows = fabric.flows
     for port in (flows.source[flow], flows.sink[flow]):
-        m.flow[port], m.level[port] = flow, level
-        exclude(m.free, port)
+        matching.flow[port], matching.level[port] = flow, level
+        exclude(matching.free, port)
     change_rate(fabric.coflows, t, flows.coflow[flow], flow_speed(fabric, flow))
     run_at_full_speed(fabric, t, flow)
-    note_change(m, flow, 1)
+    note_change(matching, flow, 1)
 
 
 @inlined
-def note_change(m: Matching, flow: int, by: int) -> None:
+def note_change(matching: Matching, flow: int, by: int) -> None:
     """Note that a flow has started (1) or stopped (-1), which it does at most once between two decisions."""
-    m.changed[m.changes[0]] = flow
-    m.changes[0] += 1
-    m.running[0] += by
+    matching.changed[matching.changes[0]] = flow
+    matching.changes[0] += 1
+    matching.running[0] += by
 
 
 @compiled
@@ -149,37 +149,37 @@ def settle_flow(fabric: Fabric, t: int, flow: int) -> None:
 
 
 @compiled
-def settle_all(fabric: Fabric, m: Matching, t: int) -> None:
+def settle_all(fabric: Fabric, matching: Matching, t: int) -> None:
     """Account for what all running flows have sent, so that the bytes of lines are those at t."""
     for port in range(fabric.side):
-        if m.flow[port] != NONE:
-            settle_flow(fabric, t, m.flow[port])
+        if matching.flow[port] != NONE:
+            settle_flow(fabric, t, matching.flow[port])
 
 
 @compiled
-def stop_flow(fabric: Fabric, m: Matching, t: int, flow: int) -> None:
+def stop_flow(fabric: Fabric, matching: Matching, t: int, flow: int) -> None:
     """Stop a running flow; the caller reassigns the ports."""
     settle_flow(fabric, t, flow)
     change_rate(fabric.coflows, t, fabric.flows.coflow[flow], -flow_speed(fabric, flow))
     fabric.flows.end[flow] = NEVER
-    note_change(m, flow, -1)
+    note_change(matching, flow, -1)
 
 
 @compiled
-def end_flow(fabric: Fabric, m: Matching, t: int, flow: int) -> bool:
+def end_flow(fabric: Fabric, matching: Matching, t: int, flow: int) -> bool:
     """End a flow that ran and offer its ports; return whether its coflow has ended."""
     flows = fabric.flows
     source, sink = flows.source[flow], flows.sink[flow]
-    level = m.level[source]
+    level = matching.level[source]
     change_rate(fabric.coflows, t, flows.coflow[flow], -flow_speed(fabric, flow))
-    m.running[0] -= 1
-    coflow_ended = end_stopped_flow(fabric, m, t, flow)
-    release_ports(m, source, sink, level)
+    matching.running[0] -= 1
+    coflow_ended = end_stopped_flow(fabric, matching, t, flow)
+    release_ports(matching, source, sink, level)
     return coflow_ended
 
 
 @compiled
-def end_stopped_flow(fabric: Fabric, m: Matching, t: int, flow: int) -> bool:
+def end_stopped_flow(fabric: Fabric, matching: Matching, t: int, flow: int) -> bool:
     """End a flow that does not hold its ports; return whether its coflow has ended."""
     flows, lines = fabric.flows, fabric.lines
     for side in range(2):
@@ -187,14 +187,14 @@ def end_stopped_flow(fabric: Fabric, m: Matching, t: int, flow: int) -> bool:
         other = flows.sink[flow] if side == 0 else flows.source[flow]
         b = remove_from_line(lines, line, other, flows.left[flow])
         if lines.left[line] == 0:
-            unlink(m.ranking, line)
+            unlink(matching.ranking, line)
         elif lines.bits[b] == _EMPTY:
             drop_empty_word(lines, line, b)
     return mark_ended(fabric, t, flow)
 
 
 @compiled
-def receive_end(w: CoflowWorld, m: Matching, t: int, reporting: int, flow: int, ended: int) -> int:
+def receive_end(w: CoflowWorld, matching: Matching, t: int, reporting: int, flow: int, ended: int) -> int:
     """Receive an agent's message that a flow has ended; return what that has done to its coflow.
 
     The flow may have more to send than its agent knew.
@@ -205,170 +205,173 @@ def receive_end(w: CoflowWorld, m: Matching, t: int, reporting: int, flow: int, 
     note_report(w, t, reporting, w.fabric.flows.source[flow])
     if has_more_to_send(w, flow):
         return UNCHANGED
-    return COFLOW_ENDED if end_greedy(w, m, flow, ended) else CHANGED
+    return COFLOW_ENDED if end_greedy(w, matching, flow, ended) else CHANGED
 
 
 @compiled
-def end_greedy(w: CoflowWorld, m: Matching, flow: int, ended: int) -> bool:
+def end_greedy(w: CoflowWorld, matching: Matching, flow: int, ended: int) -> bool:
     """Apply the end of a flow to a greedy schedule; return whether its coflow has ended.
 
     The flow may have been stopped, or stopped and started again, before the message arrived.
     """
     fabric, flows = w.fabric, w.fabric.flows
-    if m.flow[flows.source[flow]] == flow:
-        return end_flow(fabric, m, ended, flow)
+    if matching.flow[flows.source[flow]] == flow:
+        return end_flow(fabric, matching, ended, flow)
     fabric.coflows.sent[flows.coflow[flow]] += flows.left[flow]
-    return end_stopped_flow(fabric, m, ended, flow)
+    return end_stopped_flow(fabric, matching, ended, flow)
 
 
 @inlined
-def release_ports(m: Matching, source: int, sink: int, level: int) -> None:
+def release_ports(matching: Matching, source: int, sink: int, level: int) -> None:
     """Free the ports of a flow of this level, and offer them to that level and all later ones."""
-    free_port(m, source)
-    free_port(m, sink)
-    offer(m, source, level, FREE)
-    offer(m, sink, level, FREE)
+    free_port(matching, source)
+    free_port(matching, sink)
+    offer(matching, source, level, FREE)
+    offer(matching, sink, level, FREE)
 
 
 @inlined
-def offer(m: Matching, port: int, first: int, last: int) -> None:
+def offer(matching: Matching, port: int, first: int, last: int) -> None:
     """Offer a port to the lines of some levels; `fill_ports` serves them."""
-    if m.first[port] == FREE:
-        m.offered[m.num_offered[0]] = port
-        m.num_offered[0] += 1
-    m.first[port], m.last[port] = min(m.first[port], first), max(m.last[port], last)
+    if matching.first[port] == FREE:
+        matching.offered[matching.num_offered[0]] = port
+        matching.num_offered[0] += 1
+    matching.first[port], matching.last[port] = (
+        min(matching.first[port], first),
+        max(matching.last[port], last),
+    )
 
 
 @compiled
-def move_group(fabric: Fabric, m: Matching, t: int, group: int, level: int) -> None:
+def move_group(fabric: Fabric, matching: Matching, t: int, group: int, level: int) -> None:
     """Serve a group at a level that no other group has; NONE: no longer serve it."""
-    lines, flows, was = fabric.lines, fabric.flows, m.ranking.level[group]
+    lines, flows, was = fabric.lines, fabric.flows, matching.ranking.level[group]
     if level == was:
         return
-    rank_group(lines, m.ranking, group, level)
+    rank_group(lines, matching.ranking, group, level)
     for line in lines_of(lines, group, 0):
         if lines.left[line] == 0:
             continue
         source = lines.port[line]
-        flow = m.flow[source]
+        flow = matching.flow[source]
         if flow == NONE or flows.line[flow, 0] != line:
             # A port that is offered to its old level may be offered because it has just come to that level.
-            asks = was == NONE or level < was or m.first[source] <= was <= m.last[source]
-            if asks and level < m.level[source]:
-                offer(m, source, level, level)
+            asks = was == NONE or level < was or matching.first[source] <= was <= matching.last[source]
+            if asks and level < matching.level[source]:
+                offer(matching, source, level, level)
             continue
         sink = flows.sink[flow]
         if level == NONE:
-            stop_flow(fabric, m, t, flow)
-            release_ports(m, source, sink, was)
+            stop_flow(fabric, matching, t, flow)
+            release_ports(matching, source, sink, was)
             continue
-        m.level[source] = m.level[sink] = level
+        matching.level[source] = matching.level[sink] = level
         if level > was:
-            offer(m, source, was, level)
-            offer(m, sink, was, level)
+            offer(matching, source, was, level)
+            offer(matching, sink, was, level)
 
 
 @compiled
-def serve_in_order(fabric: Fabric, m: Matching, t: int, groups: np.ndarray, count: int) -> None:
+def serve_in_order(fabric: Fabric, matching: Matching, t: int, groups: np.ndarray, count: int) -> None:
     """Serve the first `count` of `groups` in their order.
 
     Groups before the first one that is out of order keep their levels. Groups that are not among these must have no
     unfinished flows. A policy uses this or `move_group`, not both.
     """
-    r, last, moves = m.ranking, NONE, False
+    r, last, moves = matching.ranking, NONE, False
     for i in range(count):
         moves = moves or r.level[groups[i]] <= last
         if moves:
-            move_group(fabric, m, t, groups[i], r.given[0])
+            move_group(fabric, matching, t, groups[i], r.given[0])
             r.given[0] += 1
         last = r.level[groups[i]]
 
 
 @compiled
-def find_partner(lines: Lines, m: Matching, line: int, level: int) -> int:
+def find_partner(lines: Lines, matching: Matching, line: int, level: int) -> int:
     """Return the first flow of a line whose other port is free, else the first whose other port a later group holds."""
     for b in range(lines.block[line], lines.end[line]):
-        hit = lines.bits[b] & m.free[lines.word[b]]
+        hit = lines.bits[b] & matching.free[lines.word[b]]
         if hit != _EMPTY:
             return flow_at(lines, b, lowest(hit))
     for b in range(lines.block[line], lines.end[line]):
         bits, base = lines.bits[b], lines.word[b] << 6
         while bits != _EMPTY:
             bit = lowest(bits)
-            if m.level[base + place(bit)] > level:
+            if matching.level[base + place(bit)] > level:
                 return flow_at(lines, b, bit)
             bits ^= bit
     return NONE
 
 
 @compiled
-def fill_ports(fabric: Fabric, m: Matching, t: int) -> None:
+def fill_ports(fabric: Fabric, matching: Matching, t: int) -> None:
     """Give ports that are offered to lines that can use them, in order of their levels."""
     flows, lines = fabric.flows, fabric.lines
-    for i in range(m.num_offered[0]):
-        port = m.offered[i]
-        ask_next(lines, m, port, line_from(lines, m.ranking, port, m.first[port]))
-    m.num_offered[0] = 0
-    while m.open.size[0] > 0:
-        level, port = m.open.keys[0], m.open.values[0]
-        drop(m.open)
-        line = m.cursor[port]
-        flow = find_partner(lines, m, line, level) if level < m.level[port] else NONE
+    for i in range(matching.num_offered[0]):
+        port = matching.offered[i]
+        ask_next(lines, matching, port, line_from(lines, matching.ranking, port, matching.first[port]))
+    matching.num_offered[0] = 0
+    while matching.open.size[0] > 0:
+        level, port = matching.open.keys[0], matching.open.values[0]
+        drop(matching.open)
+        line = matching.cursor[port]
+        flow = find_partner(lines, matching, line, level) if level < matching.level[port] else NONE
         if flow == NONE:
-            ask_next(lines, m, port, m.ranking.next[line])
+            ask_next(lines, matching, port, matching.ranking.next[line])
             continue
-        withdraw_offer(m, port)
-        evict(fabric, m, t, flows.source[flow])
-        evict(fabric, m, t, flows.sink[flow])
-        start_flow(fabric, m, t, flow, level)
+        withdraw_offer(matching, port)
+        evict(fabric, matching, t, flows.source[flow])
+        evict(fabric, matching, t, flows.sink[flow])
+        start_flow(fabric, matching, t, flow, level)
 
 
 @inlined
-def ask_next(lines: Lines, m: Matching, port: int, line: int) -> None:
+def ask_next(lines: Lines, matching: Matching, port: int, line: int) -> None:
     """Let a line be the next to take a port, if it is offered to the line and held by a later group, or free."""
-    if line < m.ranking.ports[0]:
-        level = level_of(lines, m.ranking, line)
-        if level <= m.last[port] and level < m.level[port]:
-            m.cursor[port] = line
-            push(m.open, level, port)
+    if line < matching.ranking.ports[0]:
+        level = level_of(lines, matching.ranking, line)
+        if level <= matching.last[port] and level < matching.level[port]:
+            matching.cursor[port] = line
+            push(matching.open, level, port)
             return
-    withdraw_offer(m, port)
+    withdraw_offer(matching, port)
 
 
 @inlined
-def withdraw_offer(m: Matching, port: int) -> None:
+def withdraw_offer(matching: Matching, port: int) -> None:
     """Withdraw the offer of a port."""
-    m.first[port], m.last[port] = FREE, NONE
+    matching.first[port], matching.last[port] = FREE, NONE
 
 
 @compiled
-def evict(fabric: Fabric, m: Matching, t: int, port: int) -> None:
+def evict(fabric: Fabric, matching: Matching, t: int, port: int) -> None:
     """Stop the flow at a port, if one runs, and offer its other port to lines of its level and later ones."""
-    flows, flow = fabric.flows, m.flow[port]
+    flows, flow = fabric.flows, matching.flow[port]
     if flow == NONE:
         return
-    other, level = flows.source[flow] + flows.sink[flow] - port, m.level[port]
-    stop_flow(fabric, m, t, flow)
-    free_port(m, port)
-    free_port(m, other)
-    m.last[other] = FREE
-    if m.first[other] == FREE:  # else an earlier line is already next
-        m.first[other] = level
-        ask_next(fabric.lines, m, other, line_from(fabric.lines, m.ranking, other, level))
+    other, level = flows.source[flow] + flows.sink[flow] - port, matching.level[port]
+    stop_flow(fabric, matching, t, flow)
+    free_port(matching, port)
+    free_port(matching, other)
+    matching.last[other] = FREE
+    if matching.first[other] == FREE:  # else an earlier line is already next
+        matching.first[other] = level
+        ask_next(fabric.lines, matching, other, line_from(fabric.lines, matching.ranking, other, level))
 
 
 @compiled
-def send_greedy_rates(w: CoflowWorld, m: Matching, t: int) -> None:
+def send_greedy_rates(w: CoflowWorld, matching: Matching, t: int) -> None:
     """Send the agents which flows have started and stopped, by a decision or a refill."""
-    changes = m.changes[0]
+    changes = matching.changes[0]
     flows, start = w.fabric.flows, w.fabric.coflows.start
-    agents = count_agents(w, m.changed, changes)
+    agents = count_agents(w, matching.changed, changes)
     charge(w, w.prices.flow * changes + w.prices.schedule * agents)
     late = known_cost(w)
     for k in range(changes):
-        flow = m.changed[k]
+        flow = matching.changed[k]
         agent = flows.source[flow]
-        rate = flow_speed(w.fabric, flow) if m.flow[agent] == flow else 0.0
+        rate = flow_speed(w.fabric, flow) if matching.flow[agent] == flow else 0.0
         if late > 0:
             delay_change(w.fabric, flow, rate, late)
         if rate > 0.0:
@@ -376,7 +379,7 @@ def send_greedy_rates(w: CoflowWorld, m: Matching, t: int) -> None:
         send_rate(w, t, flow, rate)
     w.counts[N_RATES] += changes
     note_schedules(w, agents)
-    m.changes[0] = 0
+    matching.changes[0] = 0
 
 
 @compiled
@@ -439,23 +442,25 @@ def make_flow_order(world: CoflowWorld, order: str) -> FlowOrder:
 
 
 @compiled
-def serve_coflows(fabric: Fabric, m: Matching, f: FlowOrder, t: int, coflows: np.ndarray, count: int) -> None:
+def serve_coflows(
+    fabric: Fabric, matching: Matching, f: FlowOrder, t: int, coflows: np.ndarray, count: int
+) -> None:
     """Serve the first `count` of `coflows` in their order; note in `m` which flows start and stop."""
     if f.as_workload:
         list_flows(fabric, f, coflows, count)
-        serve_flows(fabric, m, f, t, coflows, count)
+        serve_flows(fabric, matching, f, t, coflows, count)
     else:
-        serve_in_order(fabric, m, t, coflows, count)
-        fill_ports(fabric, m, t)
+        serve_in_order(fabric, matching, t, coflows, count)
+        fill_ports(fabric, matching, t)
 
 
 @inlined
-def refill_ports(fabric: Fabric, m: Matching, f: FlowOrder, t: int) -> None:
+def refill_ports(fabric: Fabric, matching: Matching, f: FlowOrder, t: int) -> None:
     """Give ports that flows have left to the next flows of the coflows that are served."""
     if f.as_workload:
-        refill_in_order(fabric, m, f, t)
+        refill_in_order(fabric, matching, f, t)
     else:
-        fill_ports(fabric, m, t)
+        fill_ports(fabric, matching, t)
 
 
 @compiled
@@ -485,24 +490,26 @@ def list_flows(fabric: Fabric, f: FlowOrder, coflows: np.ndarray, count: int) ->
 
 
 @compiled
-def serve_flows(fabric: Fabric, m: Matching, f: FlowOrder, t: int, coflows: np.ndarray, count: int) -> None:
+def serve_flows(
+    fabric: Fabric, matching: Matching, f: FlowOrder, t: int, coflows: np.ndarray, count: int
+) -> None:
     """Give ports to flows in their order; stop flows that have lost theirs, and start those that have got theirs."""
     flows = fabric.flows
     find_flows(fabric, f, coflows, count)
-    forget_offers(m)
+    forget_offers(matching)
     for source in range(fabric.side):
-        flow = m.flow[source]
+        flow = matching.flow[source]
         if flow != NONE and f.next[source] != flow:
-            stop_flow(fabric, m, t, flow)
-            free_port(m, source)
-            free_port(m, flows.sink[flow])
+            stop_flow(fabric, matching, t, flow)
+            free_port(matching, source)
+            free_port(matching, flows.sink[flow])
     for source in range(fabric.side):
         flow = f.next[source]
         if flow == NONE:
             continue
-        if flow != m.flow[source]:
-            start_flow(fabric, m, t, flow, f.rank[flow])
-        m.level[source] = m.level[flows.sink[flow]] = f.rank[flow]
+        if flow != matching.flow[source]:
+            start_flow(fabric, matching, t, flow, f.rank[flow])
+        matching.level[source] = matching.level[flows.sink[flow]] = f.rank[flow]
 
 
 @compiled
@@ -519,45 +526,45 @@ def find_flows(fabric: Fabric, f: FlowOrder, coflows: np.ndarray, count: int) ->
 
 
 @inlined
-def forget_offers(m: Matching) -> None:
+def forget_offers(matching: Matching) -> None:
     """Forget which ports flows have left."""
-    for i in range(m.num_offered[0]):
-        withdraw_offer(m, m.offered[i])
-    m.num_offered[0] = 0
+    for i in range(matching.num_offered[0]):
+        withdraw_offer(matching, matching.offered[i])
+    matching.num_offered[0] = 0
 
 
 @compiled
-def refill_in_order(fabric: Fabric, m: Matching, f: FlowOrder, t: int) -> None:
+def refill_in_order(fabric: Fabric, matching: Matching, f: FlowOrder, t: int) -> None:
     """Give ports that flows have left to the next flows there; ports of flows that lose one go to later flows."""
     flows = fabric.flows
     f.candidates.size[0] = 0
-    for i in range(m.num_offered[0]):
-        port = m.offered[i]
-        push_next(fabric, m, f, port, place_after(f, port, m.first[port]))
-    forget_offers(m)
+    for i in range(matching.num_offered[0]):
+        port = matching.offered[i]
+        push_next(fabric, matching, f, port, place_after(f, port, matching.first[port]))
+    forget_offers(matching)
     while f.candidates.size[0] > 0:
         place = f.candidates.values[0]
         drop(f.candidates)
         flow = f.at[place]
         source, sink, rank = flows.source[flow], flows.sink[flow], f.rank[flow]
-        if rank < m.level[source] and rank < m.level[sink]:
-            stop_at(fabric, m, f, t, source)
-            stop_at(fabric, m, f, t, sink)
-            start_flow(fabric, m, t, flow, rank)
+        if rank < matching.level[source] and rank < matching.level[sink]:
+            stop_at(fabric, matching, f, t, source)
+            stop_at(fabric, matching, f, t, sink)
+            start_flow(fabric, matching, t, flow, rank)
         else:
-            push_next(fabric, m, f, source if place < f.first[fabric.side] else sink, place + 1)
+            push_next(fabric, matching, f, source if place < f.first[fabric.side] else sink, place + 1)
 
 
 @compiled
-def push_next(fabric: Fabric, m: Matching, f: FlowOrder, port: int, place: int) -> None:
+def push_next(fabric: Fabric, matching: Matching, f: FlowOrder, port: int, place: int) -> None:
     """Put the first flow at a port, from a place on, that can have both of its ports into the heap."""
     flows = fabric.flows
     while place < f.first[port + 1]:
         flow = f.at[place]
         rank = f.rank[flow]
-        if rank >= m.level[port]:
+        if rank >= matching.level[port]:
             return
-        if flows.finish[flow] == NEVER and rank < m.level[other_port(fabric, flow, port)]:
+        if flows.finish[flow] == NEVER and rank < matching.level[other_port(fabric, flow, port)]:
             push(f.candidates, rank, place)
             return
         place += 1
@@ -583,16 +590,16 @@ def place_after(f: FlowOrder, port: int, rank: int) -> int:
 
 
 @compiled
-def stop_at(fabric: Fabric, m: Matching, f: FlowOrder, t: int, port: int) -> None:
+def stop_at(fabric: Fabric, matching: Matching, f: FlowOrder, t: int, port: int) -> None:
     """Stop the flow at a port, if there is one; offer its other port to the flows after it."""
-    flow, rank = m.flow[port], m.level[port]
+    flow, rank = matching.flow[port], matching.level[port]
     if flow == NONE:
         return
     other = other_port(fabric, flow, port)
-    stop_flow(fabric, m, t, flow)
-    free_port(m, port)
-    free_port(m, other)
-    push_next(fabric, m, f, other, place_after(f, other, rank))
+    stop_flow(fabric, matching, t, flow)
+    free_port(matching, port)
+    free_port(matching, other)
+    push_next(fabric, matching, f, other, place_after(f, other, rank))
 
 
 @inlined
@@ -611,19 +618,21 @@ def receive_update(w: CoflowWorld, t: int, update: int) -> bool:
 
 
 @inlined
-def apply_update(w: CoflowWorld, m: Matching, t: int, update: int) -> int:
+def apply_update(w: CoflowWorld, matching: Matching, t: int, update: int) -> int:
     """Receive an update, stop its flows, and resend what is needed; return what that has done to its coflow."""
     if not receive_update(w, t, update):
         return UNCHANGED
     rows, pairs = w.updates.row, w.updates.pair
     for i in range(rows.first[update], rows.end[update]):
-        size = stop_updated_flow(w, m, update, pairs.flow[i], pairs.onto[i], False)
-        resend_flow(w, m, t, update, pairs.onto[i], size)
+        size = stop_updated_flow(w, matching, update, pairs.flow[i], pairs.onto[i], False)
+        resend_flow(w, matching, t, update, pairs.onto[i], size)
     return COFLOW_ENDED if settle_coflow(w, update) else CHANGED
 
 
 @inlined
-def stop_updated_flow(w: CoflowWorld, m: Matching, update: int, flow: int, onto: int, forgets: bool) -> float:
+def stop_updated_flow(
+    w: CoflowWorld, matching: Matching, update: int, flow: int, onto: int, forgets: bool
+) -> float:
     """Stop a flow of an update and move its bytes to `onto`; return how many of them are to be sent again.
 
     `forgets`: lost bytes are subtracted from what the coflow has sent.
@@ -632,7 +641,7 @@ def stop_updated_flow(w: CoflowWorld, m: Matching, update: int, flow: int, onto:
     size, ends = flows.size[flow], flows.finish[flow] == NEVER
     left = 0.0
     if ends:
-        left = drop_flow(w.fabric, m, w.updates.row.time[update], flow)
+        left = drop_flow(w.fabric, matching, w.updates.row.time[update], flow)
         w.counts[N_ARRIVED] -= 1
     again = ends or w.updates.row.side[update] == RECEIVER
     if kind == DEREGISTER or (flow == onto and flows.line[flow, 0] == NONE):
@@ -662,21 +671,21 @@ def lost_before(generations: Records, flow: int, size: float, time: int) -> floa
 
 
 @compiled
-def drop_flow(fabric: Fabric, m: Matching, time: int, flow: int) -> float:
+def drop_flow(fabric: Fabric, matching: Matching, time: int, flow: int) -> float:
     """End a flow whose agent stopped it at `time`; return what it has left by the coordinator's estimate."""
     flows = fabric.flows
     stopped = max(time, flows.since[flow])  # at a rate that had not arrived nothing was sent
     left = flows.left[flow]
-    if m.flow[flows.source[flow]] == flow:
+    if matching.flow[flows.source[flow]] == flow:
         left -= flow_speed(fabric, flow) * (stopped - flows.since[flow])
-        end_flow(fabric, m, stopped, flow)
+        end_flow(fabric, matching, stopped, flow)
     else:
-        end_stopped_flow(fabric, m, stopped, flow)
+        end_stopped_flow(fabric, matching, stopped, flow)
     return max(left, 0.0)
 
 
 @inlined
-def resend_flow(w: CoflowWorld, m: Matching, t: int, update: int, flow: int, size: float) -> None:
+def resend_flow(w: CoflowWorld, matching: Matching, t: int, update: int, flow: int, size: float) -> None:
     """Add bytes to what a flow has to send, whether it has ended or not."""
     fabric, flows = w.fabric, w.fabric.flows
     if size == 0.0:
@@ -687,18 +696,18 @@ def resend_flow(w: CoflowWorld, m: Matching, t: int, update: int, flow: int, siz
     w.updates.flow.due[flow] += size
     w.updates.flow.known_from[flow] = NEVER
     if flows.finish[flow] == NEVER:
-        add_bytes(w, m, t, flow, size)
+        add_bytes(w, matching, t, flow, size)
     else:
         w.counts[N_ARRIVED] += 1
-        restart_flow(fabric, m, flow, size)
+        restart_flow(fabric, matching, flow, size)
 
 
 @inlined
-def add_bytes(w: CoflowWorld, m: Matching, t: int, flow: int, size: float) -> None:
+def add_bytes(w: CoflowWorld, matching: Matching, t: int, flow: int, size: float) -> None:
     """Add bytes to a flow that has not ended; if it runs, send its agent the new number at once."""
     flows = w.fabric.flows
     take_bytes(w.fabric, flow, -size)
-    if m.flow[flows.source[flow]] == flow:
+    if matching.flow[flows.source[flow]] == flow:
         speed = flow_speed(w.fabric, flow)
         flows.end[flow] = flows.since[flow] + whole_ns(flows.left[flow] / speed)
         charge(w, w.prices.flow + w.prices.schedule)
@@ -707,9 +716,9 @@ def add_bytes(w: CoflowWorld, m: Matching, t: int, flow: int, size: float) -> No
 
 
 @compiled
-def restart_flow(fabric: Fabric, m: Matching, flow: int, size: float) -> None:
+def restart_flow(fabric: Fabric, matching: Matching, flow: int, size: float) -> None:
     """Put a flow that has ended, or is new, on its lines, and offer its ingress port to it."""
-    flows, coflows, lines, r = fabric.flows, fabric.coflows, fabric.lines, m.ranking
+    flows, coflows, lines, r = fabric.flows, fabric.coflows, fabric.lines, matching.ranking
     flows.left[flow], flows.finish[flow] = size, NEVER
     coflows.left[flows.coflow[flow]] += 1
     for side in range(2):
@@ -719,8 +728,8 @@ def restart_flow(fabric: Fabric, m: Matching, flow: int, size: float) -> None:
             link(r, line, r.prev[r.ports[0] + lines.port[line]])
             place_line(lines, r, line, r.level[lines.group[line]])
     level, source = r.level[lines.group[flows.line[flow, 0]]], flows.source[flow]
-    if level != NONE and level < m.level[source]:
-        offer(m, source, level, level)
+    if level != NONE and level < matching.level[source]:
+        offer(matching, source, level, level)
 
 
 @inlined

@@ -91,58 +91,58 @@ class Madd(NamedTuple):
 
 
 @compiled
-def next_coflow_end(order: Order, a: Madd) -> int:
+def next_coflow_end(order: Order, madd: Madd) -> int:
     """Return when the next coflow ends if nothing happens, NEVER if none has rates."""
     t = NEVER
     for i in range(order.used[0]):
-        t = min(t, a.end[order.groups[i]])
+        t = min(t, madd.end[order.groups[i]])
     return t
 
 
 @inlined
-def any_ends_by(order: Order, a: Madd, t: int) -> bool:
+def any_ends_by(order: Order, madd: Madd, t: int) -> bool:
     """Return whether a coflow ends by time t if nothing happens."""
-    if a.earliest_end[0] <= t:
-        a.earliest_end[0] = next_coflow_end(order, a)
-    return a.earliest_end[0] <= t
+    if madd.earliest_end[0] <= t:
+        madd.earliest_end[0] = next_coflow_end(order, madd)
+    return madd.earliest_end[0] <= t
 
 
 @compiled
-def progress(fabric: Fabric, order: Order, a: Madd, t: int) -> None:
+def progress(fabric: Fabric, order: Order, madd: Madd, t: int) -> None:
     """Bring all coflows to time t; end and remove those that end by then. `decide` must be called next."""
-    passed = t - a.now[0]
-    a.now[0], a.changes[0] = t, 0
-    for k in range(a.ends.size[0]):
-        if a.ends.keys[k] <= t:
-            finish_flow(fabric, a.ends.keys[k], a.ends.values[k])
+    passed = t - madd.now[0]
+    madd.now[0], madd.changes[0] = t, 0
+    for k in range(madd.ends.size[0]):
+        if madd.ends.keys[k] <= t:
+            finish_flow(fabric, madd.ends.keys[k], madd.ends.values[k])
         else:
-            end_backfill(fabric, a, t, passed, a.ends.values[k])
-    a.ends.size[0] = 0
+            end_backfill(fabric, madd, t, passed, madd.ends.values[k])
+    madd.ends.size[0] = 0
     keep = 0
     for i in range(order.used[0]):
         coflow = order.groups[i]
-        if a.end[coflow] <= t:
-            end_coflow(fabric, a, coflow)
+        if madd.end[coflow] <= t:
+            end_coflow(fabric, madd, coflow)
             order.level[coflow] = NONE
         else:
-            a.scale[coflow] *= 1.0 - passed / a.need[coflow]
-            a.previous_need[coflow] = a.need[coflow] - passed
+            madd.scale[coflow] *= 1.0 - passed / madd.need[coflow]
+            madd.previous_need[coflow] = madd.need[coflow] - passed
             order.groups[keep], order.level[coflow] = coflow, keep
             keep += 1
     order.used[0] = keep
 
 
 @compiled
-def end_backfill(fabric: Fabric, a: Madd, t: int, passed: int, flow: int) -> None:
+def end_backfill(fabric: Fabric, madd: Madd, t: int, passed: int, flow: int) -> None:
     """Account for what a backfilled flow was sent beyond MADD's rate; it waits until it is backfilled again."""
     flows, coflow = fabric.flows, fabric.flows.coflow[flow]
-    if a.end[coflow] > t:
-        scale = a.scale[coflow] * (1.0 - passed / a.need[coflow])
-        sent = min(a.extra[flow] * (t - flows.since[flow]) / scale, flows.left[flow])
+    if madd.end[coflow] > t:
+        scale = madd.scale[coflow] * (1.0 - passed / madd.need[coflow])
+        sent = min(madd.extra[flow] * (t - flows.since[flow]) / scale, flows.left[flow])
         take_bytes(fabric, flow, sent)
         toggle_waiting(fabric, flow)
-        a.extra[flow] = 0.0
-        note_change(a, flow)
+        madd.extra[flow] = 0.0
+        note_change(madd, flow)
 
 
 @inlined
@@ -153,23 +153,23 @@ def note_change(a: Any, which: int) -> None:
 
 
 @compiled
-def end_coflow(fabric: Fabric, a: Madd, coflow: int) -> None:
+def end_coflow(fabric: Fabric, madd: Madd, coflow: int) -> None:
     """End those flows of a coflow that MADD's rates end together."""
     for flow in flows_of(fabric.coflows, coflow):
         if fabric.flows.finish[flow] == NEVER:
-            finish_flow(fabric, a.end[coflow], flow)
+            finish_flow(fabric, madd.end[coflow], flow)
 
 
 @compiled
-def decide(fabric: Fabric, order: Order, a: Madd, backfills: bool = True) -> None:
+def decide(fabric: Fabric, order: Order, madd: Madd, backfills: bool = True) -> None:
     """Give rates to the coflows of an order by MADD, then backfill, at the time of the last `progress`."""
-    reset_residual(fabric, order, a)
-    add_rates(fabric, order, a, _TOP, order.used[0])
-    backfill(fabric, order, a, backfills)
+    reset_residual(fabric, order, madd)
+    add_rates(fabric, order, madd, _TOP, order.used[0])
+    backfill(fabric, order, madd, backfills)
 
 
 @inlined
-def slowest(fabric: Fabric, a: Madd, coflow: int, residual: np.ndarray) -> float:
+def slowest(fabric: Fabric, madd: Madd, coflow: int, residual: np.ndarray) -> float:
     """Return how long a coflow needs with `residual` at each port, ns, at least 1; inf: a port has none."""
     lines, need = fabric.lines, 0.0
     for side in range(2):
@@ -179,112 +179,112 @@ def slowest(fabric: Fabric, a: Madd, coflow: int, residual: np.ndarray) -> float
                 if residual[port] <= _LEAST * fabric.speed[port]:
                     return np.inf
                 need = max(need, lines.bytes[line] / residual[port])
-    return max(need * a.scale[coflow], 1.0)
+    return max(need * madd.scale[coflow], 1.0)
 
 
 @compiled
-def bottleneck_ns(fabric: Fabric, a: Madd, coflow: int) -> int:
+def bottleneck_ns(fabric: Fabric, madd: Madd, coflow: int) -> int:
     """Return how long a coflow needs if it is alone, ns: its effective bottleneck."""
-    return np.int64(slowest(fabric, a, coflow, fabric.speed))
+    return np.int64(slowest(fabric, madd, coflow, fabric.speed))
 
 
 @compiled
-def joint_bottleneck_ns(fabric: Fabric, a: Madd, groups: np.ndarray, first: int, end: int) -> int:
+def joint_bottleneck_ns(fabric: Fabric, madd: Madd, groups: np.ndarray, first: int, end: int) -> int:
     """Return how long the coflows in places `first` to before `end` of `groups` need if they are alone, ns."""
     if end == first + 1:
-        return bottleneck_ns(fabric, a, groups[first])
+        return bottleneck_ns(fabric, madd, groups[first])
     lines, need = fabric.lines, 1.0
     for i in range(first, end):
         for side in range(2):
             for line in lines_of(lines, groups[i], side):
                 port = lines.port[line]
-                a.load[port] += lines.bytes[line] * a.scale[groups[i]]
-                need = max(need, a.load[port] / fabric.speed[port])
+                madd.load[port] += lines.bytes[line] * madd.scale[groups[i]]
+                need = max(need, madd.load[port] / fabric.speed[port])
     for i in range(first, end):
         for side in range(2):
             for line in lines_of(lines, groups[i], side):
-                a.load[lines.port[line]] = 0.0
+                madd.load[lines.port[line]] = 0.0
     return np.int64(need)
 
 
 @compiled
-def reset_residual(fabric: Fabric, order: Order, a: Madd) -> None:
+def reset_residual(fabric: Fabric, order: Order, madd: Madd) -> None:
     """Remove the rates of all coflows of an order, and set the residual bandwidth of every port to its speed."""
-    for port in range(a.residual.size):
-        a.residual[port] = fabric.speed[port]
+    for port in range(madd.residual.size):
+        madd.residual[port] = fabric.speed[port]
     for level in range(order.used[0]):
-        a.need[order.groups[level]] = np.inf
+        madd.need[order.groups[level]] = np.inf
 
 
 @compiled
-def add_rates(fabric: Fabric, order: Order, a: Madd, first: int, end: int) -> None:
+def add_rates(fabric: Fabric, order: Order, madd: Madd, first: int, end: int) -> None:
     """Give each coflow from level `first` to before `end`, which has no rate yet, MADD's rates out of `residual`."""
     for level in range(first, end):
         coflow = order.groups[level]
-        need = slowest(fabric, a, coflow, a.residual)
+        need = slowest(fabric, madd, coflow, madd.residual)
         if need < np.inf:
-            a.need[coflow] = need
-            take_residual(fabric, a, coflow, need)
+            madd.need[coflow] = need
+            take_residual(fabric, madd, coflow, need)
 
 
 @inlined
-def take_residual(fabric: Fabric, a: Madd, coflow: int, need: float) -> None:
+def take_residual(fabric: Fabric, madd: Madd, coflow: int, need: float) -> None:
     """Subtract from `residual` the rates of a coflow whose flows end together in `need` ns."""
     lines = fabric.lines
     for side in range(2):
         for line in lines_of(lines, coflow, side):
-            a.residual[lines.port[line]] -= lines.bytes[line] * a.scale[coflow] / need
+            madd.residual[lines.port[line]] -= lines.bytes[line] * madd.scale[coflow] / need
 
 
 @compiled
-def backfill(fabric: Fabric, order: Order, a: Madd, backfills: bool = True) -> None:
+def backfill(fabric: Fabric, order: Order, madd: Madd, backfills: bool = True) -> None:
     """If `backfills`, give each flow, in order, the residual bandwidth that both of its ports have."""
-    lines, backfilled = fabric.lines, a.changes[0]
+    lines, backfilled = fabric.lines, madd.changes[0]
     list_lines(fabric, order)
     for i in range(order.used[0]):
-        update_need(fabric, a, order.groups[i])
-    for port in range(a.residual.size):
-        update_open_port(fabric, a, port)
-    a.earliest_end[0] = NEVER
+        update_need(fabric, madd, order.groups[i])
+    for port in range(madd.residual.size):
+        update_open_port(fabric, madd, port)
+    madd.earliest_end[0] = NEVER
     for i in range(order.used[0]):
         coflow = order.groups[i]
-        a.num_backfilled[coflow] = a.last_backfilled_end[coflow] = 0
+        madd.num_backfilled[coflow] = madd.last_backfilled_end[coflow] = 0
         for line in lines_of(lines, coflow, 0):
             if backfills:
-                fill_line(fabric, a, a.now[0], line)
-        predict_end(fabric, a, coflow)
-    note_stopped(a, backfilled)
+                fill_line(fabric, madd, madd.now[0], line)
+        predict_end(fabric, madd, coflow)
+    note_stopped(madd, backfilled)
 
 
 @compiled
-def update_need(fabric: Fabric, a: Madd, coflow: int) -> None:
+def update_need(fabric: Fabric, madd: Madd, coflow: int) -> None:
     """Compute when a coflow ends by MADD's rates; if that is new, note its ingress lines as changed."""
-    lines, need, previous_need = fabric.lines, a.need[coflow], a.previous_need[coflow]
+    lines, need, previous_need = fabric.lines, madd.need[coflow], madd.previous_need[coflow]
     if need == previous_need or abs(need - previous_need) <= _SAME * previous_need < np.inf:
-        a.need[coflow] = previous_need  # which the agents have
+        madd.need[coflow] = previous_need  # which the agents have
         return
-    a.joint_end[coflow] = NEVER
+    madd.joint_end[coflow] = NEVER
     if need < np.inf:
-        a.joint_end[coflow] = a.now[0] + whole_ns(need)
-        fabric.coflows.start[coflow] = min(fabric.coflows.start[coflow], a.now[0])
+        madd.joint_end[coflow] = madd.now[0] + whole_ns(need)
+        fabric.coflows.start[coflow] = min(fabric.coflows.start[coflow], madd.now[0])
     for line in lines_of(lines, coflow, 0):
         if lines.left[line] > 0:
-            note_change(a, ~line)
+            note_change(madd, ~line)
 
 
 @compiled
-def note_stopped(a: Madd, count: int) -> None:
+def note_stopped(madd: Madd, count: int) -> None:
     """Remove flows that are backfilled again from the first `count` of `changed`, those that were backfilled before."""
     keep = 0
-    for k in range(a.changes[0]):
-        flow = a.changed[k]
-        if k < count and a.extra[flow] > 0.0:
+    for k in range(madd.changes[0]):
+        flow = madd.changed[k]
+        if k < count and madd.extra[flow] > 0.0:
             continue  # a flow with another pace is further on
         if k < count:
-            a.pace[flow] = np.inf
-        a.changed[keep] = flow
+            madd.pace[flow] = np.inf
+        madd.changed[keep] = flow
         keep += 1
-    a.changes[0] = keep
+    madd.changes[0] = keep
 
 
 @compiled
@@ -315,95 +315,95 @@ def update_open_port(fabric: Fabric, a: Any, port: int) -> None:
 
 
 @compiled
-def fill_line(fabric: Fabric, a: Madd, t: int, line: int) -> bool:
+def fill_line(fabric: Fabric, madd: Madd, t: int, line: int) -> bool:
     """Give the waiting flows of a line the residual bandwidth of both ports; return whether a flow got any."""
     lines, given = fabric.lines, False
     port, b = lines.port[line], lines.block[line]
-    while b < lines.block_end[line] and has_residual(fabric, a, port):
-        hit = lines.bits[b] & a.open_ports[lines.word[b]]
+    while b < lines.block_end[line] and has_residual(fabric, madd, port):
+        hit = lines.bits[b] & madd.open_ports[lines.word[b]]
         if hit == _EMPTY:
             b += 1
         else:
-            give_more(fabric, a, t, flow_at(lines, b, lowest(hit)))
+            give_more(fabric, madd, t, flow_at(lines, b, lowest(hit)))
             given = True
     return given
 
 
 @compiled
-def give_more(fabric: Fabric, a: Madd, t: int, flow: int) -> None:
+def give_more(fabric: Fabric, madd: Madd, t: int, flow: int) -> None:
     """Give a waiting flow the residual bandwidth that both of its ports have."""
-    flows, coflow, residual = fabric.flows, fabric.flows.coflow[flow], a.residual
+    flows, coflow, residual = fabric.flows, fabric.flows.coflow[flow], madd.residual
     source, sink = flows.source[flow], flows.sink[flow]
     more = min(residual[source], residual[sink])
     for port in (source, sink):
         residual[port] -= more
-        update_open_port(fabric, a, port)
-    rate = flows.left[flow] * a.scale[coflow] / a.need[coflow]
-    left = flows.left[flow] * a.scale[coflow] - rate * (t - a.now[0])
-    a.extra[flow], flows.since[flow] = more, t
-    end = set_pace(a, t, flow, max(left / (rate + more), 1.0))
-    push(a.ends, end, flow)
+        update_open_port(fabric, madd, port)
+    rate = flows.left[flow] * madd.scale[coflow] / madd.need[coflow]
+    left = flows.left[flow] * madd.scale[coflow] - rate * (t - madd.now[0])
+    madd.extra[flow], flows.since[flow] = more, t
+    end = set_pace(madd, t, flow, max(left / (rate + more), 1.0))
+    push(madd.ends, end, flow)
     toggle_waiting(fabric, flow)
     fabric.coflows.start[coflow] = min(fabric.coflows.start[coflow], t)
-    a.num_backfilled[coflow] += 1
-    a.last_backfilled_end[coflow] = max(a.last_backfilled_end[coflow], end)
+    madd.num_backfilled[coflow] += 1
+    madd.last_backfilled_end[coflow] = max(madd.last_backfilled_end[coflow], end)
 
 
 @inlined
-def set_pace(a: Madd, t: int, flow: int, pace: float) -> int:
+def set_pace(madd: Madd, t: int, flow: int, pace: float) -> int:
     """Let a backfilled flow end `pace` ns after t; note it as changed if that is new; return when it ends."""
-    sent = a.pace[flow] - (t - a.pace_since[flow])
+    sent = madd.pace[flow] - (t - madd.pace_since[flow])
     if not abs(pace - sent) <= _SAME * pace:
-        a.pace[flow], a.pace_since[flow] = pace, t
-        note_change(a, flow)
-    return a.pace_since[flow] + np.int64(a.pace[flow] + 0.5)
+        madd.pace[flow], madd.pace_since[flow] = pace, t
+        note_change(madd, flow)
+    return madd.pace_since[flow] + np.int64(madd.pace[flow] + 0.5)
 
 
 @inlined
-def predict_end(fabric: Fabric, a: Madd, coflow: int) -> None:
+def predict_end(fabric: Fabric, madd: Madd, coflow: int) -> None:
     """Compute when a coflow ends: at MADD's rates, or with its last flow if all are backfilled."""
-    if a.num_backfilled[coflow] == fabric.coflows.left[coflow]:
-        a.end[coflow] = a.last_backfilled_end[coflow]
+    if madd.num_backfilled[coflow] == fabric.coflows.left[coflow]:
+        madd.end[coflow] = madd.last_backfilled_end[coflow]
     else:
-        a.end[coflow] = a.joint_end[coflow]
-    a.earliest_end[0] = min(a.earliest_end[0], a.end[coflow])
+        madd.end[coflow] = madd.joint_end[coflow]
+    madd.earliest_end[0] = min(madd.earliest_end[0], madd.end[coflow])
 
 
 @compiled
-def refill(fabric: Fabric, order: Order, a: Madd, t: int) -> None:
+def refill(fabric: Fabric, order: Order, madd: Madd, t: int) -> None:
     """Give the bandwidth of backfilled flows that have ended by t to flows that wait at their ports."""
     flows = fabric.flows
-    a.changes[0] = 0
-    while a.ends.size[0] > 0 and a.ends.keys[0] <= t:
-        end, flow = a.ends.keys[0], a.ends.values[0]
+    madd.changes[0] = 0
+    while madd.ends.size[0] > 0 and madd.ends.keys[0] <= t:
+        end, flow = madd.ends.keys[0], madd.ends.values[0]
         coflow = flows.coflow[flow]
-        drop(a.ends)
-        freed = a.extra[flow] + flows.left[flow] * a.scale[coflow] / a.need[coflow]
+        drop(madd.ends)
+        freed = madd.extra[flow] + flows.left[flow] * madd.scale[coflow] / madd.need[coflow]
         finish_flow(fabric, end, flow)
-        a.num_backfilled[coflow] -= 1
-        predict_end(fabric, a, coflow)
-        offer_residual(fabric, order, a, t, flows.source[flow], freed)
-        offer_residual(fabric, order, a, t, flows.sink[flow], freed)
+        madd.num_backfilled[coflow] -= 1
+        predict_end(fabric, madd, coflow)
+        offer_residual(fabric, order, madd, t, flows.source[flow], freed)
+        offer_residual(fabric, order, madd, t, flows.sink[flow], freed)
 
 
 @compiled
-def offer_residual(fabric: Fabric, order: Order, a: Madd, t: int, port: int, freed: float) -> None:
+def offer_residual(fabric: Fabric, order: Order, madd: Madd, t: int, port: int, freed: float) -> None:
     """Give freed bandwidth of a port to the lines that wait at it, in order."""
-    a.residual[port] += freed
-    update_open_port(fabric, a, port)
+    madd.residual[port] += freed
+    update_open_port(fabric, madd, port)
     for i in range(order.first[port], order.end[port]):
-        if not has_residual(fabric, a, port):
+        if not has_residual(fabric, madd, port):
             break
-        if fill_line(fabric, a, t, order.line[i]):
-            predict_end(fabric, a, fabric.lines.group[order.line[i]])
+        if fill_line(fabric, madd, t, order.line[i]):
+            predict_end(fabric, madd, fabric.lines.group[order.line[i]])
 
 
 @compiled
-def receive_backfilled_done(w: CoflowWorld, agenda: Agenda, a: Madd, t: int, flow: int) -> None:
+def receive_backfilled_done(w: CoflowWorld, agenda: Agenda, madd: Madd, t: int, flow: int) -> None:
     """Receive the end of a backfilled flow; request a refill with what it had, unless its end was predicted."""
     note_report(w, t, NO_AGENT_REPORTS, w.fabric.flows.source[flow])
     if w.fabric.flows.finish[flow] == NEVER:
-        a.num_ended[0] += 1
+        madd.num_ended[0] += 1
         wake_coordinator(w, agenda, t)
 
 
@@ -417,21 +417,21 @@ def receive_line_done(w: CoflowWorld, agenda: Agenda, t: int) -> None:
 
 
 @compiled
-def receive_cut(w: CoflowWorld, agenda: Agenda, a: Madd, t: int, flow: int) -> None:
+def receive_cut(w: CoflowWorld, agenda: Agenda, madd: Madd, t: int, flow: int) -> None:
     """Note that a flow has ended before its last byte: what others need is to be computed again."""
     note_report(w, t, NO_AGENT_REPORTS, w.fabric.flows.source[flow])
-    a.cut[a.num_cut[0]] = flow
-    a.num_cut[0] += 1
+    madd.cut[madd.num_cut[0]] = flow
+    madd.num_cut[0] += 1
     request_decision(w, agenda, t)
 
 
 @inlined
-def end_cut_flows(fabric: Fabric, a: Madd) -> None:
+def end_cut_flows(fabric: Fabric, madd: Madd) -> None:
     """End flows that have ended before their last byte, unless they were predicted to end by now."""
-    for k in range(a.num_cut[0]):
-        if fabric.flows.finish[a.cut[k]] == NEVER:
-            finish_flow(fabric, a.now[0], a.cut[k])
-    a.num_cut[0] = 0
+    for k in range(madd.num_cut[0]):
+        if fabric.flows.finish[madd.cut[k]] == NEVER:
+            finish_flow(fabric, madd.now[0], madd.cut[k])
+    madd.num_cut[0] = 0
 
 
 @inlined
@@ -441,7 +441,7 @@ def refill_price(w: CoflowWorld, ended: int) -> int:
 
 
 @compiled
-def charge_decision(w: CoflowWorld, agenda: Agenda, a: Madd) -> None:
+def charge_decision(w: CoflowWorld, agenda: Agenda, madd: Madd) -> None:
     """Charge for a decision: all active coflows, their unfinished flows, and the agents that send these."""
     coflows, lines, flows, agents = w.fabric.coflows, w.fabric.lines, 0, 0
     for i in range(agenda.used[0]):
@@ -449,38 +449,38 @@ def charge_decision(w: CoflowWorld, agenda: Agenda, a: Madd) -> None:
         flows += coflows.left[coflow]
         for line in lines_of(lines, coflow, 0):
             port = lines.port[line]
-            if lines.left[line] > 0 and a.counted_at[port] != w.counts[N_DECISIONS]:
-                a.counted_at[port] = w.counts[N_DECISIONS]
+            if lines.left[line] > 0 and madd.counted_at[port] != w.counts[N_DECISIONS]:
+                madd.counted_at[port] = w.counts[N_DECISIONS]
                 agents += 1
     charge(w, w.prices.coflow * agenda.used[0] + w.prices.flow * flows + w.prices.schedule * agents)
 
 
 @compiled
-def begins_decision(w: CoflowWorld, agenda: Agenda, order: Order, a: Madd, t: int) -> bool:
+def begins_decision(w: CoflowWorld, agenda: Agenda, order: Order, madd: Madd, t: int) -> bool:
     """Begin a decision if a coflow has arrived or will have ended; else refill with what ended flows had.
 
     Return whether it is a decision; then coflows are as they will be when it takes effect.
     """
-    price = refill_price(w, a.num_ended[0])
-    decides = agenda.stale[0] or any_ends_by(order, a, effective_time(w, t) + price)
-    a.num_ended[0] = a.num_sent[0] = 0
+    price = refill_price(w, madd.num_ended[0])
+    decides = agenda.stale[0] or any_ends_by(order, madd, effective_time(w, t) + price)
+    madd.num_ended[0] = madd.num_sent[0] = 0
     if decides:
         agenda.stale[0] = False
         w.counts[N_DECISIONS] += 1
-        charge_decision(w, agenda, a)
-        progress(w.fabric, order, a, effective_time(w, t))
-        end_cut_flows(w.fabric, a)
+        charge_decision(w, agenda, madd)
+        progress(w.fabric, order, madd, effective_time(w, t))
+        end_cut_flows(w.fabric, madd)
     else:
         w.counts[N_REFILLS] += 1
         charge(w, price)
-        refill(w.fabric, order, a, effective_time(w, t))
+        refill(w.fabric, order, madd, effective_time(w, t))
     return decides
 
 
 @compiled
-def send_times(w: CoflowWorld, a: Madd, t: int) -> None:
+def send_times(w: CoflowWorld, madd: Madd, t: int) -> None:
     """Send the agents the new times."""
-    send_changes(w, a, t, PACE, a.pace, SHRINK, a.need)
+    send_changes(w, madd, t, PACE, madd.pace, SHRINK, madd.need)
 
 
 def check_costs(setting: Setting) -> None:

@@ -69,32 +69,32 @@ def make_fair(fabric: Fabric, pairs: Pairs | None = None) -> Fair:
 
 
 @compiled
-def next_due(f: Fair) -> int:
+def next_due(fair: Fair) -> int:
     """Return when the next flow ends, NEVER if none runs."""
     t = NEVER
-    for port in range(f.next_end.size):
-        t = min(t, f.next_end[port])
+    for port in range(fair.next_end.size):
+        t = min(t, fair.next_end[port])
     return t
 
 
 @compiled
-def end_due(fabric: Fabric, f: Fair, t: int) -> float:
+def end_due(fabric: Fabric, fair: Fair, t: int) -> float:
     """End the flows that end at t; return the lowest level that must be recomputed, inf: no flow has ended."""
     lowest = np.inf
-    f.num_ended[0] = 0
-    for port in range(f.next_end.size):
-        if f.next_end[port] <= t:
-            lowest = min(lowest, f.level[port])
-            end_flows(fabric, f, t, port)
+    fair.num_ended[0] = 0
+    for port in range(fair.next_end.size):
+        if fair.next_end[port] <= t:
+            lowest = min(lowest, fair.level[port])
+            end_flows(fabric, fair, t, port)
     return lowest
 
 
 @compiled
-def add_coflow(fabric: Fabric, f: Fair, t: int, coflow: int) -> None:
+def add_coflow(fabric: Fabric, fair: Fair, t: int, coflow: int) -> None:
     """Add the flows of a coflow; all levels must then be recomputed, from 0.0 on."""
     for flow in flows_of(fabric.coflows, coflow):
         if takes_bandwidth(fabric, flow):
-            add_flow(fabric, f, t, flow)
+            add_flow(fabric, fair, t, flow)
 
 
 @inlined
@@ -104,153 +104,153 @@ def owns(filled: np.ndarray, port: int, other: int) -> bool:
 
 
 @inlined
-def run_clock(f: Fair, t: int, port: int) -> None:
+def run_clock(fair: Fair, t: int, port: int) -> None:
     """Advance a port's clock to time t."""
-    if f.level[port] < np.inf:
-        f.clock[port] += f.level[port] * (t - f.since[port])
-    f.since[port] = t
+    if fair.level[port] < np.inf:
+        fair.clock[port] += fair.level[port] * (t - fair.since[port])
+    fair.since[port] = t
 
 
 @compiled
-def add_flow(fabric: Fabric, f: Fair, t: int, flow: int) -> None:
+def add_flow(fabric: Fabric, fair: Fair, t: int, flow: int) -> None:
     """Add a flow to its pair."""
-    p, flows = f.pairs, fabric.flows
+    p, flows = fair.pairs, fabric.flows
     source, sink = flows.source[flow], flows.sink[flow]
-    owner = source if owns(f.filled, source, sink) else sink
-    run_clock(f, t, owner)
+    owner = source if owns(fair.filled, source, sink) else sink
+    run_clock(fair, t, owner)
     pair = pair_between(p, source, sink)
     if p.flows[pair] == 0:
-        f.offset[pair] = -f.clock[owner]
-    f.until[flow] = f.clock[owner] + f.offset[pair] + flows.size[flow]
-    insert(p, f.until, pair, flow)
+        fair.offset[pair] = -fair.clock[owner]
+    fair.until[flow] = fair.clock[owner] + fair.offset[pair] + flows.size[flow]
+    insert(p, fair.until, pair, flow)
     set_amount(p, pair, p.flows[pair])
-    f.mark[pair] = f.until[p.head[pair]]
-    f.first_is_stale[owner] = 1
-    f.num_flows[source] += 1.0
-    f.num_flows[sink] += 1.0
+    fair.mark[pair] = fair.until[p.head[pair]]
+    fair.first_is_stale[owner] = 1
+    fair.num_flows[source] += 1.0
+    fair.num_flows[sink] += 1.0
 
 
 @compiled
-def take_out(fabric: Fabric, f: Fair, t: int, flow: int) -> float:
+def take_out(fabric: Fabric, fair: Fair, t: int, flow: int) -> float:
     """End a flow before its time; return the bytes it had left. All levels must then be recomputed, from 0.0 on."""
-    p, pair, flows = f.pairs, f.pairs.of_flow[flow], fabric.flows
+    p, pair, flows = fair.pairs, fair.pairs.of_flow[flow], fabric.flows
     source, sink = flows.source[flow], flows.sink[flow]
-    owner = source if owns(f.filled, source, sink) else sink
-    run_clock(f, t, owner)
-    left = f.until[flow] - f.offset[pair] - f.clock[owner]
+    owner = source if owns(fair.filled, source, sink) else sink
+    run_clock(fair, t, owner)
+    left = fair.until[flow] - fair.offset[pair] - fair.clock[owner]
     mark_ended(fabric, t, flow)
     if not remove(p, pair, flow):
         set_amount(p, pair, p.flows[pair])
-        f.mark[pair] = f.until[p.head[pair]]
-    f.first_is_stale[owner] = 1
-    f.num_flows[source] -= 1.0
-    f.num_flows[sink] -= 1.0
+        fair.mark[pair] = fair.until[p.head[pair]]
+    fair.first_is_stale[owner] = 1
+    fair.num_flows[source] -= 1.0
+    fair.num_flows[sink] -= 1.0
     return min(max(left, 0.0), flows.size[flow])
 
 
 @compiled
-def end_flows(fabric: Fabric, f: Fair, t: int, port: int) -> None:
+def end_flows(fabric: Fabric, fair: Fair, t: int, port: int) -> None:
     """End the flows of a port's own pairs that end at t, to the nanosecond."""
-    p = f.pairs
-    run_clock(f, t, port)
-    f.first_is_stale[port] = 1
-    shown = f.clock[port] + 0.5 * f.level[port]
+    p = fair.pairs
+    run_clock(fair, t, port)
+    fair.first_is_stale[port] = 1
+    shown = fair.clock[port] + 0.5 * fair.level[port]
     i = p.first[port]
     while i < p.first[port] + p.size[port]:
         pair, other = p.pair[i], np.int64(p.other[i])
         pair_is_empty: bool = False
-        if owns(f.filled, port, other):
-            while not pair_is_empty and f.mark[pair] - f.offset[pair] <= shown:
+        if owns(fair.filled, port, other):
+            while not pair_is_empty and fair.mark[pair] - fair.offset[pair] <= shown:
                 flow = p.head[pair]
                 mark_ended(fabric, t, flow)
-                f.ended[f.num_ended[0]] = flow
-                f.num_ended[0] += 1
+                fair.ended[fair.num_ended[0]] = flow
+                fair.num_ended[0] += 1
                 for end in (port, other):
-                    f.num_flows[end] -= 1.0
-                    f.residual[end] += f.level[port]
+                    fair.num_flows[end] -= 1.0
+                    fair.residual[end] += fair.level[port]
                 pair_is_empty = remove_first(p, pair)
                 if not pair_is_empty:
                     set_amount(p, pair, p.flows[pair])
-                    f.mark[pair] = f.until[p.head[pair]]
+                    fair.mark[pair] = fair.until[p.head[pair]]
         if not pair_is_empty:
             i += 1  # else another pair has got this place in the list
 
 
 @compiled
-def fill(fabric: Fabric, f: Fair, t: int, lowest: float) -> None:
+def fill(fabric: Fabric, fair: Fair, t: int, lowest: float) -> None:
     """Recompute the rates of flows at ports whose level is at least `lowest`; lower levels stay as they are."""
-    f.unfilled.size[0] = 0
-    for port in range(f.level.size):
+    fair.unfilled.size[0] = 0
+    for port in range(fair.level.size):
         if lowest == 0.0:
-            f.residual[port], f.unassigned[port] = fabric.speed[port], f.num_flows[port]
-        elif lowest <= f.level[port] < np.inf:
-            take_back(f, port)
-    for port in range(f.level.size):
-        f.previously_filled[port], f.is_unfilled[port] = f.filled[port], 0.0
-        if f.level[port] >= lowest:
-            run_clock(f, t, port)
-            f.filled[port] = f.next_end[port] = NEVER
-            f.level[port] = np.inf
-            if f.unassigned[port] > 0.0:
-                f.is_unfilled[port] = 1.0
-                push(f.unfilled, f.residual[port] / f.unassigned[port], port)
-    while f.unfilled.size[0] > 0:
-        level, port = f.unfilled.keys[0], f.unfilled.values[0]
-        if f.unassigned[port] == 0.0:
-            drop(f.unfilled)
+            fair.residual[port], fair.unassigned[port] = fabric.speed[port], fair.num_flows[port]
+        elif lowest <= fair.level[port] < np.inf:
+            take_back(fair, port)
+    for port in range(fair.level.size):
+        fair.previously_filled[port], fair.is_unfilled[port] = fair.filled[port], 0.0
+        if fair.level[port] >= lowest:
+            run_clock(fair, t, port)
+            fair.filled[port] = fair.next_end[port] = NEVER
+            fair.level[port] = np.inf
+            if fair.unassigned[port] > 0.0:
+                fair.is_unfilled[port] = 1.0
+                push(fair.unfilled, fair.residual[port] / fair.unassigned[port], port)
+    while fair.unfilled.size[0] > 0:
+        level, port = fair.unfilled.keys[0], fair.unfilled.values[0]
+        if fair.unassigned[port] == 0.0:
+            drop(fair.unfilled)
             continue
-        now = f.residual[port] / f.unassigned[port]
+        now = fair.residual[port] / fair.unassigned[port]
         if now > level:  # flows with other bottlenecks have got their rates meanwhile
-            replace_first(f.unfilled, now, port)
+            replace_first(fair.unfilled, now, port)
         else:
-            drop(f.unfilled)
-            fill_port(f, t, port, level)
+            drop(fair.unfilled)
+            fill_port(fair, t, port, level)
 
 
 @compiled
-def take_back(f: Fair, port: int) -> None:
+def take_back(fair: Fair, port: int) -> None:
     """Remove the rates of the flows of a port's own pairs."""
-    p, level, filled, num_flows = f.pairs, f.level[port], f.filled[port], 0.0
+    p, level, filled, num_flows = fair.pairs, fair.level[port], fair.filled[port], 0.0
     for i in range(
         p.first[port], p.first[port] + p.size[port]
     ):  # without a branch: half of the pairs are its own
         other = p.other[i]
-        flows = p.amount[i] if filled < f.filled[other] else 0.0
+        flows = p.amount[i] if filled < fair.filled[other] else 0.0
         num_flows += flows
-        f.residual[other] += flows * level
-        f.unassigned[other] += flows
-    f.residual[port] += num_flows * level
-    f.unassigned[port] += num_flows
+        fair.residual[other] += flows * level
+        fair.unassigned[other] += flows
+    fair.residual[port] += num_flows * level
+    fair.unassigned[port] += num_flows
 
 
 @compiled
-def fill_port(f: Fair, t: int, port: int, level: float) -> None:
+def fill_port(fair: Fair, t: int, port: int, level: float) -> None:
     """Make a port the owner of its pairs that have no owner yet."""
-    p, previously_filled = f.pairs, f.previously_filled[port]
+    p, previously_filled = fair.pairs, fair.previously_filled[port]
     first, end = p.first[port], p.first[port] + p.size[port]
-    f.level[port], f.is_unfilled[port] = level, 0.0
-    f.num_fillings[0] += 1
-    f.filled[port] = f.num_fillings[0]
+    fair.level[port], fair.is_unfilled[port] = level, 0.0
+    fair.num_fillings[0] += 1
+    fair.filled[port] = fair.num_fillings[0]
     given = 0.0
-    first_end = np.inf if f.first_is_stale[port] else f.first[port]
+    first_end = np.inf if fair.first_is_stale[port] else fair.first[port]
     for i in range(first, end):
         other = p.other[i]
-        flows = p.amount[i] * f.is_unfilled[other]
-        f.residual[other] -= flows * level
-        f.unassigned[other] -= flows
+        flows = p.amount[i] * fair.is_unfilled[other]
+        fair.residual[other] -= flows * level
+        fair.unassigned[other] -= flows
         given += flows
         if (
-            f.previously_filled[other] <= previously_filled
+            fair.previously_filled[other] <= previously_filled
             and flows > 0.0
-            and owns(f.previously_filled, other, port)
+            and owns(fair.previously_filled, other, port)
         ):
-            f.offset[p.pair[i]] += f.clock[other] - f.clock[port]
-            f.first_is_stale[other] = 1
-            first_end = min(first_end, f.mark[p.pair[i]] - f.offset[p.pair[i]])
-    if f.first_is_stale[port]:
+            fair.offset[p.pair[i]] += fair.clock[other] - fair.clock[port]
+            fair.first_is_stale[other] = 1
+            first_end = min(first_end, fair.mark[p.pair[i]] - fair.offset[p.pair[i]])
+    if fair.first_is_stale[port]:
         for i in range(first, end):
-            if owns(f.filled, port, p.other[i]):
-                first_end = min(first_end, f.mark[p.pair[i]] - f.offset[p.pair[i]])
-    f.first_is_stale[port], f.first[port] = 0, first_end
-    f.residual[port], f.unassigned[port] = f.residual[port] - given * level, 0.0
-    f.next_end[port] = t + whole_ns((first_end - f.clock[port]) / level)
+            if owns(fair.filled, port, p.other[i]):
+                first_end = min(first_end, fair.mark[p.pair[i]] - fair.offset[p.pair[i]])
+    fair.first_is_stale[port], fair.first[port] = 0, first_end
+    fair.residual[port], fair.unassigned[port] = fair.residual[port] - given * level, 0.0
+    fair.next_end[port] = t + whole_ns((first_end - fair.clock[port]) / level)

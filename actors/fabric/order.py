@@ -87,17 +87,17 @@ class Ranking(NamedTuple):
 
 
 @inlined
-def level_of(lines: Lines, r: Ranking, line: int) -> int:
+def level_of(lines: Lines, ranking: Ranking, line: int) -> int:
     """Return the level of a line's group."""
-    return r.level[lines.group[line]]
+    return ranking.level[lines.group[line]]
 
 
 @compiled
-def line_from(lines: Lines, r: Ranking, port: int, level: int) -> int:
+def line_from(lines: Lines, ranking: Ranking, port: int, level: int) -> int:
     """Return the first line at a port with at least this level, or the port's own element."""
-    line = r.next[r.ports[0] + port]
-    while line < r.ports[0] and level_of(lines, r, line) < level:
-        line = r.next[line]
+    line = ranking.next[ranking.ports[0] + port]
+    while line < ranking.ports[0] and level_of(lines, ranking, line) < level:
+        line = ranking.next[line]
     return line
 
 
@@ -118,37 +118,37 @@ def unlink(r: Any, line: int) -> None:
 
 
 @compiled
-def rank_group(lines: Lines, r: Ranking, group: int, level: int) -> None:
+def rank_group(lines: Lines, ranking: Ranking, group: int, level: int) -> None:
     """Give a group a level, or NONE, and move its lines to their places."""
-    was = r.level[group]
-    r.level[group] = level
+    was = ranking.level[group]
+    ranking.level[group] = level
     for side in range(2):
         for line in lines_of(lines, group, side):
             if lines.left[line] == 0:
                 continue
             if was == NONE:
-                link(r, line, r.prev[r.ports[0] + lines.port[line]])
+                link(ranking, line, ranking.prev[ranking.ports[0] + lines.port[line]])
             if level == NONE:
-                unlink(r, line)
+                unlink(ranking, line)
             else:
-                place_line(lines, r, line, level)
+                place_line(lines, ranking, line, level)
 
 
 @inlined
-def place_line(lines: Lines, r: Ranking, line: int, level: int) -> None:
+def place_line(lines: Lines, ranking: Ranking, line: int, level: int) -> None:
     """Move a line in its ring before lines of higher levels, or behind lines of lower levels."""
-    after = r.prev[line]
-    while after < r.ports[0] and level_of(lines, r, after) > level:
-        after = r.prev[after]
-    if after == r.prev[line]:
-        before = r.next[line]
-        while before < r.ports[0] and level_of(lines, r, before) <= level:
-            before = r.next[before]
-        if before == r.next[line]:
+    after = ranking.prev[line]
+    while after < ranking.ports[0] and level_of(lines, ranking, after) > level:
+        after = ranking.prev[after]
+    if after == ranking.prev[line]:
+        before = ranking.next[line]
+        while before < ranking.ports[0] and level_of(lines, ranking, before) <= level:
+            before = ranking.next[before]
+        if before == ranking.next[line]:
             return
-        after = r.prev[before]
-    unlink(r, line)
-    link(r, line, after)
+        after = ranking.prev[before]
+    unlink(ranking, line)
+    link(ranking, line, after)
 
 
 @compiled

@@ -147,71 +147,71 @@ def make_queues(fabric: Fabric, parameters: dict[str, Any]) -> Queues:
 
 
 @inlined
-def queue_of(q: Queues, measure: float) -> int:
+def queue_of(queues: Queues, measure: float) -> int:
     """Return the queue for a measure in bytes."""
     queue = 0
-    while measure > q.limit[queue]:
+    while measure > queues.limit[queue]:
         queue += 1
     return queue
 
 
 @compiled
-def enqueue(q: Queues, coflow: int, queue: int) -> None:
+def enqueue(queues: Queues, coflow: int, queue: int) -> None:
     """Put a coflow at the tail of a queue."""
-    dequeue(q, coflow)
-    q.queue[coflow] = queue
-    q.size[queue] += 1
-    q.clock.entries[0] += 1
-    q.entered[coflow] = q.clock.entries[0]
+    dequeue(queues, coflow)
+    queues.queue[coflow] = queue
+    queues.size[queue] += 1
+    queues.clock.entries[0] += 1
+    queues.entered[coflow] = queues.clock.entries[0]
 
 
 @compiled
-def dequeue(q: Queues, coflow: int) -> None:
+def dequeue(queues: Queues, coflow: int) -> None:
     """Take a coflow out of its queue."""
-    if q.queue[coflow] >= 0:
-        q.size[q.queue[coflow]] -= 1
-    q.queue[coflow] = INACTIVE
+    if queues.queue[coflow] >= 0:
+        queues.size[queues.queue[coflow]] -= 1
+    queues.queue[coflow] = INACTIVE
 
 
 @compiled
-def update_slot(q: Queues, t: int) -> None:
+def update_slot(queues: Queues, t: int) -> None:
     """Begin the slot that contains t; slots follow each other while a coflow is in a queue."""
-    clock = q.clock
-    if q.slot == 0 or total(q.size) == 0:
+    clock = queues.clock
+    if queues.slot == 0 or total(queues.size) == 0:
         clock.queue[0], clock.end[0] = NONE, NEVER
         return
     if clock.queue[0] == NONE:
         clock.end[0] = t
     while t >= clock.end[0]:
-        span = next_slot(q)
+        span = next_slot(queues)
         if span == 0:  # a round is over
             clock.queue[0] = 0
-            while q.size[clock.queue[0]] == 0:
+            while queues.size[clock.queue[0]] == 0:
                 clock.queue[0] += 1
-            clock.first[0], span = clock.queue[0], q.slot
-        clock.end[0] += span // q.interval * q.interval
+            clock.first[0], span = clock.queue[0], queues.slot
+        clock.end[0] += span // queues.interval * queues.interval
 
 
 @inlined
-def next_slot(q: Queues) -> int:
+def next_slot(queues: Queues) -> int:
     """Go to the next queue that has a slot in this round; return the slot's length, ns, or 0 if the round is over."""
-    clock, span = q.clock, q.slot
+    clock, span = queues.clock, queues.slot
     if clock.queue[0] == NONE:
         return np.int64(0)
     for _ in range(clock.first[0], clock.queue[0]):
-        span //= q.share
-    while clock.queue[0] + 1 < q.size.size:
+        span //= queues.share
+    while clock.queue[0] + 1 < queues.size.size:
         clock.queue[0] += 1
-        span //= q.share
-        if span >= max(q.interval, q.least):
+        span //= queues.share
+        if span >= max(queues.interval, queues.least):
             return span
-        if q.least > 0 and q.size[clock.queue[0]] > 0:
-            return q.least
+        if queues.least > 0 and queues.size[clock.queue[0]] > 0:
+            return queues.least
     return np.int64(0)
 
 
 @inlined
-def order_key(q: Queues, coflow: int) -> int:
+def order_key(queues: Queues, coflow: int) -> int:
     """Return the sort key of a coflow: first the queue whose slot it is, then the others; in a queue by entry."""
-    queue = q.queue[coflow]
-    return ((0 if queue == q.clock.queue[0] else 1 + queue) << RANK_SHIFT) | q.entered[coflow]
+    queue = queues.queue[coflow]
+    return ((0 if queue == queues.clock.queue[0] else 1 + queue) << RANK_SHIFT) | queues.entered[coflow]

@@ -28,16 +28,16 @@ def sampling_of(parameters: dict[str, Any]) -> Sampling:
 
 
 @inlined
-def count_pilots(s: Sampling, flows: int, senders: int) -> int:
+def count_pilots(sampling: Sampling, flows: int, senders: int) -> int:
     """Return how many pilots a coflow has: 0 if it is thin, and at most all of its flows."""
-    if flows <= s.thin_limit:
+    if flows <= sampling.thin_limit:
         return np.int64(0)
-    shared = np.int64(s.of_senders * senders + s.of_flows * flows + 1e-9)
-    return min(max(shared, s.number), flows)
+    shared = np.int64(sampling.of_senders * senders + sampling.of_flows * flows + 1e-9)
+    return min(max(shared, sampling.number), flows)
 
 
 @entry
-def fill_pilots(s: Sampling, flows: np.ndarray, senders: np.ndarray, pilots: np.ndarray) -> None:
+def fill_pilots(sampling: Sampling, flows: np.ndarray, senders: np.ndarray, pilots: np.ndarray) -> None:
     """Set [C] `pilots` to how many each coflow has."""
     for i in range(pilots.size):
-        pilots[i] = count_pilots(s, flows[i], senders[i])
+        pilots[i] = count_pilots(sampling, flows[i], senders[i])

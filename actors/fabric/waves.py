@@ -111,14 +111,14 @@ def queue_together(w: Any, coflow: int, first: int) -> int:
 
 
 @inlined
-def enqueue_together(w: Any, q: Queues, coflow: int, queue: int) -> None:
+def enqueue_together(w: Any, queues: Queues, coflow: int, queue: int) -> None:
     """Put a coflow at the tail of a queue; a wave to its shuffle if that is there, or in a later one, already."""
     waves, shuffle = w.waves, w.waves.shuffle[coflow]
-    enqueue(q, coflow, queue)
+    enqueue(queues, coflow, queue)
     if shuffle != NONE:
         if waves.queue[shuffle] < queue:
-            waves.queue[shuffle], waves.entered[shuffle] = queue, q.entered[coflow]
-        q.entered[coflow] = waves.entered[shuffle]
+            waves.queue[shuffle], waves.entered[shuffle] = queue, queues.entered[coflow]
+        queues.entered[coflow] = waves.entered[shuffle]
 
 
 @inlined

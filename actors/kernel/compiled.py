@@ -59,10 +59,12 @@ class _CalledByCompiled(CPUDispatcher):
 
     @cached_property
     def _for_python(self) -> Any:
-        f = self.py_func
-        copy = types.FunctionType(f.__code__, f.__globals__, f.__name__, f.__defaults__, f.__closure__)
-        copy.__module__ = f.__module__
-        copy.__qualname__ = f"{f.__qualname__}_for_python"  # which has a cache of its own
+        py_func = self.py_func
+        copy = types.FunctionType(
+            py_func.__code__, py_func.__globals__, py_func.__name__, py_func.__defaults__, py_func.__closure__
+        )
+        copy.__module__ = py_func.__module__
+        copy.__qualname__ = f"{py_func.__qualname__}_for_python"  # which has a cache of its own
         return entry(copy)
 
 

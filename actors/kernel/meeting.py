@@ -119,9 +119,9 @@ def place_of(partitions: int, frame_size: int, window: int, k: int) -> int:
 
 
 @inlined
-def frame_of(m: Meeting, window: int, k: int) -> int:
+def frame_of(meeting: Meeting, window: int, k: int) -> int:
     """Return where the frame of partition `k` for a window begins."""
-    return place_of(m.partitions, m.frame_size, window, k)
+    return place_of(meeting.partitions, meeting.frame_size, window, k)
 
 
 @inlined
@@ -131,46 +131,46 @@ def address(base: int, word: int) -> int:
 
 
 @inlined
-def mark_of(m: Meeting, k: int) -> int:
+def mark_of(meeting: Meeting, k: int) -> int:
     """Return the address of the number of the window that a partition has published."""
-    return address(m.base, LINE * k + MARK)
+    return address(meeting.base, LINE * k + MARK)
 
 
 @inlined
-def pause_of(m: Meeting) -> int:
+def pause_of(meeting: Meeting) -> int:
     """Return the address of the number of the window in which all pause."""
-    return address(m.base, LINE * m.partitions + PAUSE)
+    return address(meeting.base, LINE * meeting.partitions + PAUSE)
 
 
 @compiled
-def publish(m: Meeting) -> None:
+def publish(meeting: Meeting) -> None:
     """Let the others read this partition's next frame; the first one may ask for a pause."""
-    own = m.own
+    own = meeting.own
     window = own[WINDOW] + 1
     own[WINDOW] = window
-    if m.me == 0 and window >= own[LEAST] and own[PRACTICE] == 0 and clock_ns(WALL) > own[DEADLINE]:
-        swap(pause_of(m), window)
-    set_mark(m, m.me, window)
+    if meeting.me == 0 and window >= own[LEAST] and own[PRACTICE] == 0 and clock_ns(WALL) > own[DEADLINE]:
+        swap(pause_of(meeting), window)
+    set_mark(meeting, meeting.me, window)
 
 
 @inlined
-def set_mark(m: Meeting, k: int, window: int) -> None:
+def set_mark(meeting: Meeting, k: int, window: int) -> None:
     """Let all here read the frame of a partition for a window."""
-    here, core_at = core(), address(m.base, LINE * k + CORE)
+    here, core_at = core(), address(meeting.base, LINE * k + CORE)
     if load(core_at) != here:
         swap(core_at, here)
-    swap(mark_of(m, k), window)
-    if load(address(m.base, LINE * k + SLEEPERS)) > 0:
-        wake_all(mark_of(m, k))
+    swap(mark_of(meeting, k), window)
+    if load(address(meeting.base, LINE * k + SLEEPERS)) > 0:
+        wake_all(mark_of(meeting, k))
 
 
 @compiled
-def sees_awake(m: Meeting, k: int) -> bool:
+def sees_awake(meeting: Meeting, k: int) -> bool:
     """Look for some time whether partition `k` has published this window; return whether it has."""
-    mark, window = mark_of(m, k), m.own[WINDOW]
+    mark, window = mark_of(meeting, k), meeting.own[WINDOW]
     end = clock_ns(WALL) + AWAKE_NS
     while clock_ns(WALL) < end:
-        if holds_up(m.base, window, m.partitions):
+        if holds_up(meeting.base, window, meeting.partitions):
             give_way()
         for _ in range(8):
             if load(mark) >= window:
@@ -190,9 +190,13 @@ def holds_up(base: int, window: int, partitions: int) -> bool:
 
 
 @compiled
-def sees_asleep(m: Meeting, k: int) -> bool:
+def sees_asleep(meeting: Meeting, k: int) -> bool:
     """Sleep until partition `k` has published this window; return False if it has not for long."""
-    mark, sleepers, window = mark_of(m, k), address(m.base, LINE * k + SLEEPERS), m.own[WINDOW]
+    mark, sleepers, window = (
+        mark_of(meeting, k),
+        address(meeting.base, LINE * k + SLEEPERS),
+        meeting.own[WINDOW],
+    )
     while load(mark) < window:
         add(sleepers, 1)
         seen, before = load(mark), clock_ns(WALL)
@@ -205,74 +209,74 @@ def sees_asleep(m: Meeting, k: int) -> bool:
 
 
 @compiled
-def all_published(m: Meeting) -> bool:
+def all_published(meeting: Meeting) -> bool:
     """Wait until all have published this window; return False if one has not for long.
 
     With links to other machines: all partitions here.
     """
-    has_others = num_others(m.links) > 0
-    for k in range(m.partitions):
-        is_other = has_others and not is_here(m.links, k)
-        if is_other or k == m.me or load(mark_of(m, k)) >= m.own[WINDOW]:
+    has_others = num_others(meeting.links) > 0
+    for k in range(meeting.partitions):
+        is_other = has_others and not is_here(meeting.links, k)
+        if is_other or k == meeting.me or load(mark_of(meeting, k)) >= meeting.own[WINDOW]:
             continue
         before = clock_ns(WALL)
-        seen = sees_awake(m, k) or sees_asleep(m, k)
-        m.own[WAITED_NS] += clock_ns(WALL) - before
+        seen = sees_awake(meeting, k) or sees_asleep(meeting, k)
+        meeting.own[WAITED_NS] += clock_ns(WALL) - before
         if not seen:
             return False
     return True
 
 
 @compiled
-def all_exchanged(m: Meeting) -> bool:
+def all_exchanged(meeting: Meeting) -> bool:
     """Exchange this window's frames with other machines, and publish theirs here; return whether all have come."""
-    window, links = m.own[WINDOW], m.links
-    frames = frame_of(m, window, 0)
+    window, links = meeting.own[WINDOW], meeting.links
+    frames = frame_of(meeting, window, 0)
     if links.begun[0] == 0:
-        pauses = np.int64(load(pause_of(m)) == window)
+        pauses = np.int64(load(pause_of(meeting)) == window)
         for j in range(num_others(links)):
-            write_message(links, j, m.shared, frames, m.frame_size, window, pauses)
+            write_message(links, j, meeting.shared, frames, meeting.frame_size, window, pauses)
         links.begun[0] = 1
     before = clock_ns(WALL)
     done = exchange(links, window, LINKS_AWAKE_NS)
-    m.own[WAITED_NS] += clock_ns(WALL) - before
+    meeting.own[WAITED_NS] += clock_ns(WALL) - before
     if not done:
         return False
     for j in range(num_others(links)):
-        if read_message(links, j, m.shared, frames, m.frame_size) == 1:
-            swap(pause_of(m), window)
-    for k in range(m.partitions):
+        if read_message(links, j, meeting.shared, frames, meeting.frame_size) == 1:
+            swap(pause_of(meeting), window)
+    for k in range(meeting.partitions):
         if not is_here(links, k):
-            set_mark(m, k, window)
+            set_mark(meeting, k, window)
     links.begun[0] = 0
     return True
 
 
 @compiled
-def read_headers(now: Records, m: Meeting) -> int:
+def read_headers(now: Records, meeting: Meeting) -> int:
     """Find the next barrier from the headers of all frames; return the next phase, or why to stop."""
-    shared, own = m.shared, m.own
+    shared, own = meeting.shared, meeting.own
     earliest, finished, events, left, work, tasks, inbound = NEVER, 0, 0, 0, 0, 0, 0
     of_others = NEVER
-    for k in range(m.partitions):
-        place = frame_of(m, own[WINDOW], k)
+    for k in range(meeting.partitions):
+        place = frame_of(meeting, own[WINDOW], k)
         earliest = min(earliest, shared[place + NEXT])
-        of_others = min(of_others, next_by_frame(shared, place, k, m.me))
+        of_others = min(of_others, next_by_frame(shared, place, k, meeting.me))
         finished += shared[place + FINISHED]
         events += shared[place + EVENTS]
         left += shared[place + LEFT]
         work += shared[place + WORK]
         tasks = shared[place + TASKS]
-        inbound += messages_for(shared, place, m.me)
+        inbound += messages_for(shared, place, meeting.me)
     own[DONE_TASKS], own[DONE_EVENTS], own[INBOUND] = finished, events, inbound
     if left == 0 and (earliest >= NEVER or (finished == tasks and work == 0)):
         return DONE
     if left > 0:
         return DELIVER
-    if load(pause_of(m)) == own[WINDOW] and own[RESUMED] != own[WINDOW]:
+    if load(pause_of(meeting)) == own[WINDOW] and own[RESUMED] != own[WINDOW]:
         own[RESUMED] = own[WINDOW]
         return PAUSED
-    own[EVENTS_AT] = earliest + m.window_ns
+    own[EVENTS_AT] = earliest + meeting.window_ns
     if own[EVENTS_AT] >= NEVER:
         return ENDLESS
     own[UNTIL] = next_barrier(now, own[EVENTS_AT], of_others)
@@ -280,14 +284,14 @@ def read_headers(now: Records, m: Meeting) -> int:
 
 
 @compiled
-def copy_header(source: np.ndarray, begin: int, m: Meeting, place: int) -> None:
+def copy_header(source: np.ndarray, begin: int, meeting: Meeting, place: int) -> None:
     """Copy a frame that has no messages among the shared ones."""
-    for i in range(header_size(m.partitions)):
-        m.shared[place + i] = source[begin + i]
+    for i in range(header_size(meeting.partitions)):
+        meeting.shared[place + i] = source[begin + i]
 
 
 @waiting_entry
-def meet(w: HasCost, state: Any, m: Meeting, loop: Callable[..., int], most: int) -> int:
+def meet(w: HasCost, state: Any, meeting: Meeting, loop: Callable[..., int], most: int) -> int:
     """Go from window to window; return the stop reason. Called again, it continues where it stopped.
 
     Args:
@@ -296,31 +300,31 @@ def meet(w: HasCost, state: Any, m: Meeting, loop: Callable[..., int], most: int
         loop: the policy's loop, of the type that `loop_type` returns.
         most: events to handle before the loop returns RUNNING.
     """
-    own = m.own
+    own = meeting.own
     while True:
         if own[PHASE] == PUBLISH:
-            publish(m)
+            publish(meeting)
             own[PHASE] = WAIT
         if own[PHASE] == WAIT:
-            if not all_published(m):
+            if not all_published(meeting):
                 return WAITS
-            if num_others(m.links) > 0 and not all_exchanged(m):
+            if num_others(meeting.links) > 0 and not all_exchanged(meeting):
                 return WAITS
             own[PHASE] = READ
-        mine = frame_of(m, own[WINDOW] + 1, m.me)
+        mine = frame_of(meeting, own[WINDOW] + 1, meeting.me)
         if own[PHASE] == READ:
             if own[PRACTICE] > 0:
-                copy_header(m.shared, frame_of(m, own[WINDOW], m.me), m, mine)
+                copy_header(meeting.shared, frame_of(meeting, own[WINDOW], meeting.me), meeting, mine)
                 own[PRACTICE] -= 1
                 own[PHASE] = PUBLISH
                 if own[PRACTICE] == 0:
                     return PRACTISED
                 continue
-            next_phase = read_headers(w.queue.now, m)
+            next_phase = read_headers(w.queue.now, meeting)
             if next_phase != DELIVER:
                 return next_phase
             if own[INBOUND] == 0 and own[UNTIL] <= own[AWAKE]:
-                copy_header(m.quiet, np.int64(0), m, mine)
+                copy_header(meeting.quiet, np.int64(0), meeting, mine)
                 own[BARRIER] = own[UNTIL]
                 own[PHASE] = PUBLISH
                 continue
@@ -328,9 +332,11 @@ def meet(w: HasCost, state: Any, m: Meeting, loop: Callable[..., int], most: int
         if own[PHASE] == DELIVER:
             if not has_room(w.queue, own[INBOUND]):
                 return GROW
-            for k in range(m.partitions):
-                place = frame_of(m, own[WINDOW], k)
-                insert_frame(w, m.shared, place, m.partitions, m.me, own[BARRIER], m.delayed)
+            for k in range(meeting.partitions):
+                place = frame_of(meeting, own[WINDOW], k)
+                insert_frame(
+                    w, meeting.shared, place, meeting.partitions, meeting.me, own[BARRIER], meeting.delayed
+                )
             own[PHASE] = ADVANCE
             if next_time(w.queue) < own[SKIPPED]:
                 return SAMPLES
@@ -341,7 +347,16 @@ def meet(w: HasCost, state: Any, m: Meeting, loop: Callable[..., int], most: int
             if own[SAMPLE] < min(own[UNTIL], w.queue.now.limit[0]):
                 return SAMPLES
             own[PHASE] = PACK
-        pack(w, m.first, m.me, m.tasks, m.shared, mine, m.frame_size, m.quiet)
+        pack(
+            w,
+            meeting.first,
+            meeting.me,
+            meeting.tasks,
+            meeting.shared,
+            mine,
+            meeting.frame_size,
+            meeting.quiet,
+        )
         own[BARRIER] = min(own[UNTIL], w.queue.now.limit[0])
-        own[AWAKE] = -1 if m.shared[mine + LEFT] > 0 else min(m.quiet[NEXT], own[SAMPLE] - 1)
+        own[AWAKE] = -1 if meeting.shared[mine + LEFT] > 0 else min(meeting.quiet[NEXT], own[SAMPLE] - 1)
         own[PHASE] = PUBLISH

@@ -99,9 +99,9 @@ def row_of(partitions: int, rows: int, source: int, target: int, number: int) ->
 
 
 @inlined
-def row_to(r: Rings, target: int, number: int) -> int:
+def row_to(rings: Rings, target: int, number: int) -> int:
     """Return where a row of the ring to a partition begins."""
-    return row_of(r.partitions, r.rows, r.me, target, number)
+    return row_of(rings.partitions, rings.rows, rings.me, target, number)
 
 
 @compiled
@@ -114,71 +114,77 @@ def ring_bell(base: int, target: int) -> None:
 
 
 @compiled
-def take_batches(w: HasCost, r: Rings) -> bool:
+def take_batches(w: HasCost, rings: Rings) -> bool:
     """Insert the messages of all rings; return False if there is no room for INBOUND of them."""
-    own, shared = r.own, r.shared
-    bell = load(address(r.base, LINE * r.me + BELL))
+    own, shared = rings.own, rings.shared
+    bell = load(address(rings.base, LINE * rings.me + BELL))
     if bell == own[HEARD]:
         return True
-    for k in range(r.partitions):
-        ring = ring_of(r.partitions, k, r.me)
-        tail, head = load(address(r.base, ring + TAIL)), shared[ring + HEAD]
+    for k in range(rings.partitions):
+        ring = ring_of(rings.partitions, k, rings.me)
+        tail, head = load(address(rings.base, ring + TAIL)), shared[ring + HEAD]
         while head < tail:
-            row = row_of(r.partitions, r.rows, k, r.me, head)
+            row = row_of(rings.partitions, rings.rows, k, rings.me, head)
             sent, count = shared[row], shared[row + 1]
             if not has_room(w.queue, count):
                 own[INBOUND] = count
                 return False
-            note_time(r.times, FLOOR if count == 0 else LATENCY, clock_ns(WALL) - own[OFFSET] - sent)
+            note_time(rings.times, FLOOR if count == 0 else LATENCY, clock_ns(WALL) - own[OFFSET] - sent)
             for i in range(1, count + 1):
-                insert_row(w, shared, row_of(r.partitions, r.rows, k, r.me, head + i), AT_ONCE, r.delayed)
+                insert_row(
+                    w,
+                    shared,
+                    row_of(rings.partitions, rings.rows, k, rings.me, head + i),
+                    AT_ONCE,
+                    rings.delayed,
+                )
             own[RECEIVED] += count
             head += count + 1
-            swap(address(r.base, ring + HEAD), head)
+            swap(address(rings.base, ring + HEAD), head)
     own[HEARD], own[INBOUND] = bell, 0
     return True
 
 
 @compiled
-def finds_room(r: Rings, k: int) -> bool:
+def finds_room(rings: Rings, k: int) -> bool:
     """Return whether another message fits into the ring to partition `k`; the first also needs the batch's own row."""
-    posts = r.posts
+    posts = rings.posts
     if posts[FREE, k] < 0:
-        ring = ring_of(r.partitions, r.me, k)
-        tail, head = load(address(r.base, ring + TAIL)), load(address(r.base, ring + HEAD))
-        posts[END, k], posts[FREE, k] = tail + 1, r.rows - (tail - head) - 1
+        ring = ring_of(rings.partitions, rings.me, k)
+        tail, head = load(address(rings.base, ring + TAIL)), load(address(rings.base, ring + HEAD))
+        posts[END, k], posts[FREE, k] = tail + 1, rings.rows - (tail - head) - 1
     return posts[FREE, k] > 0
 
 
 @compiled
-def post(w: HasCost, r: Rings) -> None:
+def post(w: HasCost, rings: Rings) -> None:
     """Move messages from the outbox into the rings of those they go to, as many as have room, in order."""
-    now, outbox, posts = w.queue.now, w.queue.outbox, r.posts
+    now, outbox, posts = w.queue.now, w.queue.outbox, rings.posts
     listener, size, taken, fits = w.queue.seq.size - 1, now.outbox_size[0], 0, True
-    for k in range(r.partitions):
+    for k in range(rings.partitions):
         posts[FREE, k] = -1
     while taken < size:
         kind, dst = outbox.kind[taken], outbox.dst[taken]
-        for k in range(r.partitions):
-            if goes_to(kind, dst, k, r.first, r.me, listener):
-                fits = fits and finds_room(r, k)
+        for k in range(rings.partitions):
+            if goes_to(kind, dst, k, rings.first, rings.me, listener):
+                fits = fits and finds_room(rings, k)
         if not fits:
             break
-        for k in range(r.partitions):
-            if goes_to(kind, dst, k, r.first, r.me, listener):
-                put_row(outbox, taken, r.shared, row_to(r, k, posts[END, k]))
+        for k in range(rings.partitions):
+            if goes_to(kind, dst, k, rings.first, rings.me, listener):
+                put_row(outbox, taken, rings.shared, row_to(rings, k, posts[END, k]))
                 posts[END, k] += 1
                 posts[FREE, k] -= 1
         taken += 1
     for i in range(taken, size):
         outbox[i - taken] = outbox[i]
     now.outbox_size[0] -= taken
-    for k in range(r.partitions):
-        count = posts[END, k] - r.shared[ring_of(r.partitions, r.me, k) + TAIL] - 1
+    for k in range(rings.partitions):
+        count = posts[END, k] - rings.shared[ring_of(rings.partitions, rings.me, k) + TAIL] - 1
         if posts[FREE, k] >= 0 and count > 0:
-            send_batch(r, k, count)
-            r.own[SENT] += count
-            r.own[BATCHES] += 1
+            send_batch(rings, k, count)
+            rings.own[SENT] += count
+            rings.own[BATCHES] += 1
 
 
 @inlined
@@ -188,48 +194,52 @@ def goes_to(kind: int, dst: int, k: int, first: np.ndarray, me: int, listener: i
 
 
 @compiled
-def send_batch(r: Rings, k: int, count: int) -> None:
+def send_batch(rings: Rings, k: int, count: int) -> None:
     """Let partition `k` read a batch of `count` messages, or leave it to be carried."""
-    shared, tail_at = r.shared, ring_of(r.partitions, r.me, k) + TAIL
+    shared, tail_at = rings.shared, ring_of(rings.partitions, rings.me, k) + TAIL
     tail = shared[tail_at]
-    row = row_to(r, k, tail)
-    shared[row], shared[row + 1] = clock_ns(WALL) - r.own[OFFSET], count
-    swap(address(r.base, tail_at), tail + count + 1)
-    if r.posts[HERE, k] == 1:
-        ring_bell(r.base, k)
+    row = row_to(rings, k, tail)
+    shared[row], shared[row + 1] = clock_ns(WALL) - rings.own[OFFSET], count
+    swap(address(rings.base, tail_at), tail + count + 1)
+    if rings.posts[HERE, k] == 1:
+        ring_bell(rings.base, k)
     else:
-        r.own[CARRIES] = 1
+        rings.own[CARRIES] = 1
 
 
 @entry
-def greet(r: Rings) -> None:
+def greet(rings: Rings) -> None:
     """Send each other partition a batch without messages, to measure how long that takes."""
-    for k in range(r.partitions):
-        r.posts[FREE, k] = -1
-        if k != r.me and finds_room(r, k):
-            send_batch(r, k, np.int64(0))
+    for k in range(rings.partitions):
+        rings.posts[FREE, k] = -1
+        if k != rings.me and finds_room(rings, k):
+            send_batch(rings, k, np.int64(0))
 
 
 @entry
-def bring(r: Rings, batches: np.ndarray, source: int) -> bool:
+def bring(rings: Rings, batches: np.ndarray, source: int) -> bool:
     """Put batches of a partition that does not share this memory into its ring; return False if they do not fit."""
-    ring, shared = ring_of(r.partitions, source, r.me), r.shared
+    ring, shared = ring_of(rings.partitions, source, rings.me), rings.shared
     tail, count = shared[ring + TAIL], batches.size // FIELDS
-    if r.rows - (tail - load(address(r.base, ring + HEAD))) < count:
+    if rings.rows - (tail - load(address(rings.base, ring + HEAD))) < count:
         return False
     for i in range(count):
-        row = row_of(r.partitions, r.rows, source, r.me, tail + i)
+        row = row_of(rings.partitions, rings.rows, source, rings.me, tail + i)
         for j in range(FIELDS):
             shared[row + j] = batches[i * FIELDS + j]
-    swap(address(r.base, ring + TAIL), tail + count)
-    ring_bell(r.base, r.me)
+    swap(address(rings.base, ring + TAIL), tail + count)
+    ring_bell(rings.base, rings.me)
     return True
 
 
 @compiled
-def rest(w: HasCost, r: Rings, is_idle: bool) -> None:
+def rest(w: HasCost, rings: Rings, is_idle: bool) -> None:
     """Wait for a batch, the next event or sample, the deadline, or the time to carry: asleep, and awake at the end."""
-    own, bell, sleeps = r.own, address(r.base, LINE * r.me + BELL), address(r.base, LINE * r.me + SLEEPS)
+    own, bell, sleeps = (
+        rings.own,
+        address(rings.base, LINE * rings.me + BELL),
+        address(rings.base, LINE * rings.me + SLEEPS),
+    )
     begin = clock_ns(WALL)
     most = own[DEADLINE] - begin
     if w.queue.now.outbox_size[0] > 0:
@@ -267,15 +277,15 @@ def note_turn(own: np.ndarray) -> None:
 
 
 @waiting_entry
-def pace(w: HasCost, state: Any, r: Rings, loop: Callable[..., int]) -> int:
+def pace(w: HasCost, state: Any, rings: Rings, loop: Callable[..., int]) -> int:
     """Go on by the wall clock; return the stop reason. Called again, it continues where it stopped.
 
     Args:
         w, state, loop: as `actors.kernel.meeting.meet`.
     """
-    own = r.own
+    own = rings.own
     while True:
-        if not take_batches(w, r):
+        if not take_batches(w, rings):
             return GROW
         wall = clock_ns(WALL)
         if wall >= own[DEADLINE]:
@@ -291,7 +301,7 @@ def pace(w: HasCost, state: Any, r: Rings, loop: Callable[..., int]) -> int:
             return why
         settle(w)  # time outside the loop is not charged to a handler
         if w.queue.now.outbox_size[0] > 0:
-            post(w, r)
+            post(w, rings)
         if why == RUNNING:
             continue
         if stop < own[UNTIL]:
@@ -299,4 +309,4 @@ def pace(w: HasCost, state: Any, r: Rings, loop: Callable[..., int]) -> int:
         if own[TURN] > 0:
             note_turn(own)
         else:
-            rest(w, r, why == IDLE)
+            rest(w, rings, why == IDLE)

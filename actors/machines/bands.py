@@ -18,11 +18,11 @@ ALTRUISM = np.int64(0x70)  # a stream of random numbers
 @inlined
 def forget_plans(p: Manager, me: int) -> None:
     """Have all jobs planned again, if they are with every arrival and every end of a job or a task."""
-    m = p.matcher
+    matcher = p.matcher
     if p.plan.with_events:
-        for band in range(me * m.bands, (me + 1) * m.bands):
-            for i in range(m.run.first_job[band], end_of_active(m, band)):
-                p.plan.planned[m.active[i]] = False
+        for band in range(me * matcher.bands, (me + 1) * matcher.bands):
+            for i in range(matcher.run.first_job[band], end_of_active(matcher, band)):
+                p.plan.planned[matcher.active[i]] = False
 
 
 @inlined
@@ -75,19 +75,19 @@ def end_band(p: Manager, band: int) -> None:
 @compiled
 def divide_again(w: DagWorld, p: Manager, me: int, band: int) -> None:
     """Divide the shares of a band again if jobs have arrived or ended, or the bands above hold more or less."""
-    m, have_fallen = p.matcher, p.shares_differ[band] == FALLEN
+    matcher, have_fallen = p.matcher, p.shares_differ[band] == FALLEN
     if p.shares_differ[band] == SAME:
         return
     p.shares_differ[band] = SAME
-    divide(w, m, me, band, p.profile)
-    for i in range(m.run.first_job[band], end_of_active(m, band)):
-        job = m.active[i]
+    divide(w, matcher, me, band, p.profile)
+    for i in range(matcher.run.first_job[band], end_of_active(matcher, band)):
+        job = matcher.active[i]
         if have_fallen:
             p.plan.promise[job] = NEVER
-        if p.altruism < 1.0 or is_other_room(p.plan, m.share, job):
+        if p.altruism < 1.0 or is_other_room(p.plan, matcher.share, job):
             p.plan.planned[job] = False
-        if m.leftover == NO_LEFTOVER and w.heartbeat == 0:
-            runnable.make_job_fresh(m.run, band, job)
+        if matcher.leftover == NO_LEFTOVER and w.heartbeat == 0:
+            runnable.make_job_fresh(matcher.run, band, job)
 
 
 @compiled
@@ -96,22 +96,22 @@ def plan_jobs(w: DagWorld, p: Manager, me: int, band: int, t: int) -> int:
 
     Returns when the next planned task of the band must start, ns.
     """
-    m = p.matcher
-    for i in range(m.run.first_job[band], runnable.end_of_jobs(m.run, band)):
-        job = m.run.jobs[i]
+    matcher = p.matcher
+    for i in range(matcher.run.first_job[band], runnable.end_of_jobs(matcher.run, band)):
+        job = matcher.run.jobs[i]
         if not p.plan.planned[job] or p.plan.due[job] <= t:
             p.turns[job] += 1
-            m.altruistic[job] = unit(random_bits(w.seed, ALTRUISM, job, p.turns[job])) <= p.altruism
-            if m.altruistic[job]:
-                plan(w, p.plan, me, m.share, job, t)
-                stage = m.run.first[job]
+            matcher.altruistic[job] = unit(random_bits(w.seed, ALTRUISM, job, p.turns[job])) <= p.altruism
+            if matcher.altruistic[job]:
+                plan(w, p.plan, me, matcher.share, job, t)
+                stage = matcher.run.first[job]
                 while stage != NONE:
-                    if m.must[stage] > 0:
-                        runnable.make_fresh(m.run, band, stage)
-                    stage = m.run.next[stage]
+                    if matcher.must[stage] > 0:
+                        runnable.make_fresh(matcher.run, band, stage)
+                    stage = matcher.run.next[stage]
             else:
                 p.plan.planned[job], p.plan.due[job] = True, NEVER
     nearest: int = NEVER
-    for i in range(m.run.first_job[band], runnable.end_of_jobs(m.run, band)):
-        nearest = min(nearest, p.plan.due[m.run.jobs[i]])
+    for i in range(matcher.run.first_job[band], runnable.end_of_jobs(matcher.run, band)):
+        nearest = min(nearest, p.plan.due[matcher.run.jobs[i]])
     return nearest

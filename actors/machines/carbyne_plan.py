@@ -419,18 +419,20 @@ def begin_of(w: DagWorld, p: SharePacking, i: int, t: int, direction: int, lengt
 @compiled
 def adopt(w: DagWorld, p: Plan, job: int, t: int, direction: int, length: int) -> None:
     """Let what was packed be the plan of the job, which ends so long from now; what had no room does not begin."""
-    x, of_job, first = p.packing, p.of_job, p.first[job]
-    rows = x.num_made[0]
+    packing, of_job, first = p.packing, p.of_job, p.first[job]
+    rows = packing.num_made[0]
     for i in range(rows):
-        stage = x.made.stage[i]
-        of_job.stage[first + i], of_job.tasks[first + i] = stage, x.made.tasks[i]
+        stage = packing.made.stage[i]
+        of_job.stage[first + i], of_job.tasks[first + i] = stage, packing.made.tasks[i]
         begins = (
-            x.made.begin[i] if direction == FORWARD else length - x.made.begin[i] - w.tasks.estimate[stage]
+            packing.made.begin[i]
+            if direction == FORWARD
+            else length - packing.made.begin[i] - w.tasks.estimate[stage]
         )
         of_job.begin[first + i] = t + begins
-    if x.num_able[0] > 0:
+    if packing.num_able[0] > 0:
         for stage in range(w.first_stage[job], w.first_stage[job + 1]):
-            left = x.left[stage - w.first_stage[job]]
+            left = packing.left[stage - w.first_stage[job]]
             if left > 0:
                 of_job.stage[first + rows], of_job.tasks[first + rows] = stage, left
                 of_job.begin[first + rows] = NEVER
@@ -470,11 +472,11 @@ def is_other_room(p: Plan, share: np.ndarray, job: int) -> bool:
 @compiled
 def plan(w: DagWorld, p: Plan, me: int, share: np.ndarray, job: int, t: int) -> None:
     """Plan a job of manager `me` from now on. If a task does not fit into its share, all that may be launched must."""
-    x = p.packing
-    x.change[0] = np.inf
-    for r in range(x.whole.size):
-        x.whole[r], x.less[r], x.more[r] = room_of(p, share, job, r), NEVER, NEVER
-    length = forward(w, x, me, job, t)
+    packing = p.packing
+    packing.change[0] = np.inf
+    for r in range(packing.whole.size):
+        packing.whole[r], packing.less[r], packing.more[r] = room_of(p, share, job, r), NEVER, NEVER
+    length = forward(w, packing, me, job, t)
     if length == NEVER:
         p.due[job] = NEVER
         for stage in range(w.first_stage[job], w.first_stage[job + 1]):
@@ -483,7 +485,7 @@ def plan(w: DagWorld, p: Plan, me: int, share: np.ndarray, job: int, t: int) -> 
         if length < LONGEST and p.keeps:
             plan_kept(w, p, me, job, t, length)
         elif length < LONGEST:
-            backward(w, x, me, job, t, length)
+            backward(w, packing, me, job, t, length)
             adopt(w, p, job, t, BACKWARD, length)
         else:
             adopt(w, p, job, t, FORWARD, length)
@@ -495,11 +497,11 @@ def plan(w: DagWorld, p: Plan, me: int, share: np.ndarray, job: int, t: int) -> 
 @compiled
 def note_range(p: Plan, job: int) -> None:
     """Note in which rooms of a job all packings of its plan are the same."""
-    x = p.packing
-    for r in range(x.whole.size):
-        room = x.whole[r]
+    packing = p.packing
+    for r in range(packing.whole.size):
+        room = packing.whole[r]
         change = NEVER
-        if x.change[0] < np.inf:  # of no room, the product with infinity is no number
-            change = np.int64(min(x.change[0] * ROUNDED * room, float(NEVER)))
-        p.low[job, r] = room - min(x.less[r], change)
-        p.high[job, r] = room + min(x.more[r], change)
+        if packing.change[0] < np.inf:  # of no room, the product with infinity is no number
+            change = np.int64(min(packing.change[0] * ROUNDED * room, float(NEVER)))
+        p.low[job, r] = room - min(packing.less[r], change)
+        p.high[job, r] = room + min(packing.more[r], change)

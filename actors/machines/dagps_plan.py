@@ -108,12 +108,12 @@ def make_work(stages: int, tasks: int, resources: int) -> Work:
 
 
 @inlined
-def place_of_time(x: Space, t: int) -> int:
+def place_of_time(space: Space, t: int) -> int:
     """Return how many times are at most `t`."""
-    low, high = np.int64(0), x.size[0]
+    low, high = np.int64(0), space.size[0]
     while low < high:
         middle = (low + high) // 2
-        if x.time[middle] <= t:
+        if space.time[middle] <= t:
             low = middle + 1
         else:
             high = middle
@@ -121,99 +121,101 @@ def place_of_time(x: Space, t: int) -> int:
 
 
 @compiled
-def split(g: Graphs, x: Space, job: int, t: int) -> int:
+def split(graphs: Graphs, space: Space, job: int, t: int) -> int:
     """Return the place of a time, which is added if need be."""
-    at = place_of_time(x, t)
-    if at > 0 and x.time[at - 1] == t:
+    at = place_of_time(space, t)
+    if at > 0 and space.time[at - 1] == t:
         return at - 1
-    for i in range(x.size[0], at, -1):
-        x.time[i] = x.time[i - 1]
-        for r in range(g.room.shape[1]):
-            x.free[i, r] = x.free[i - 1, r]
-    x.time[at] = t
-    for r in range(g.room.shape[1]):
-        x.free[at, r] = x.free[at - 1, r] if at > 0 else g.room[job, r]
-    x.size[0] += 1
+    for i in range(space.size[0], at, -1):
+        space.time[i] = space.time[i - 1]
+        for r in range(graphs.room.shape[1]):
+            space.free[i, r] = space.free[i - 1, r]
+    space.time[at] = t
+    for r in range(graphs.room.shape[1]):
+        space.free[at, r] = space.free[at - 1, r] if at > 0 else graphs.room[job, r]
+    space.size[0] += 1
     return at
 
 
 @compiled
-def most_at(g: Graphs, x: Space, job: int, stage: int, begin: int, end: int) -> int:
+def most_at(graphs: Graphs, space: Space, job: int, stage: int, begin: int, end: int) -> int:
     """Return how many tasks of a stage there is room for from `begin` to `end`."""
-    count = g.tasks[stage]
-    at = place_of_time(x, begin) - 1
-    while at < x.size[0] and (at < 0 or x.time[at] < end):
-        for r in range(g.room.shape[1]):
-            if g.demand[stage, r] > 0:
-                free = x.free[at, r] if at >= 0 else g.room[job, r]
-                count = min(count, free // g.demand[stage, r])
+    count = graphs.tasks[stage]
+    at = place_of_time(space, begin) - 1
+    while at < space.size[0] and (at < 0 or space.time[at] < end):
+        for r in range(graphs.room.shape[1]):
+            if graphs.demand[stage, r] > 0:
+                free = space.free[at, r] if at >= 0 else graphs.room[job, r]
+                count = min(count, free // graphs.demand[stage, r])
         at += 1
     return count
 
 
 @compiled
-def place_stage(g: Graphs, x: Space, job: int, stage: int, direction: int) -> None:
+def place_stage(graphs: Graphs, space: Space, job: int, stage: int, direction: int) -> None:
     """For step 3: place all tasks of a stage as early, or as late, as what is placed allows."""
-    first = g.first_stage[job]
-    t = bound(g, x, job, stage, direction)
-    left, length = g.tasks[stage], g.duration[stage]
+    first = graphs.first_stage[job]
+    t = bound(graphs, space, job, stage, direction)
+    left, length = graphs.tasks[stage], graphs.duration[stage]
     here = stage - first
-    x.start[here], x.end[here] = (t, t + length) if direction == FORWARD else (t - length, t)
-    x.placed[here] = True
+    space.start[here], space.end[here] = (t, t + length) if direction == FORWARD else (t - length, t)
+    space.placed[here] = True
     while left > 0 and length > 0:
         begin = t if direction == FORWARD else t - length
-        count = min(most_at(g, x, job, stage, begin, begin + length), left)
+        count = min(most_at(graphs, space, job, stage, begin, begin + length), left)
         if count > 0:
-            one = split(g, x, job, begin)
-            other = split(g, x, job, begin + length)
+            one = split(graphs, space, job, begin)
+            other = split(graphs, space, job, begin + length)
             for i in range(one, other):
-                for r in range(g.room.shape[1]):
-                    x.free[i, r] -= count * g.demand[stage, r]
+                for r in range(graphs.room.shape[1]):
+                    space.free[i, r] -= count * graphs.demand[stage, r]
             # The first batch of all ends last if placed backward, and starts first if forward.
             if direction == FORWARD:
-                x.start[here] = begin if left == g.tasks[stage] else x.start[here]
-                x.end[here] = begin + length
+                space.start[here] = begin if left == graphs.tasks[stage] else space.start[here]
+                space.end[here] = begin + length
             else:
-                x.end[here] = begin + length if left == g.tasks[stage] else x.end[here]
-                x.start[here] = begin
+                space.end[here] = begin + length if left == graphs.tasks[stage] else space.end[here]
+                space.start[here] = begin
             left -= count
-        at = place_of_time(x, t)
+        at = place_of_time(space, t)
         if direction == FORWARD:
-            t = x.time[at] if left > 0 else t
+            t = space.time[at] if left > 0 else t
         elif left > 0:
-            t = x.time[at - 2] if x.time[at - 1] == t else x.time[at - 1]
+            t = space.time[at - 2] if space.time[at - 1] == t else space.time[at - 1]
 
 
 @compiled
-def bound(g: Graphs, x: Space, job: int, stage: int, direction: int) -> int:
+def bound(graphs: Graphs, space: Space, job: int, stage: int, direction: int) -> int:
     """Return the earliest start of a stage, or its latest end, by the stages that are placed.
 
     Where no parent, or child, is: where the whole plan begins, or ends.
     """
-    first, end = g.first_stage[job], g.first_stage[job + 1]
+    first, end = graphs.first_stage[job], graphs.first_stage[job + 1]
     begins, ends, is_any = NEVER, -NEVER, False
     for i in range(end - first):
-        if x.placed[i]:
-            begins, ends, is_any = min(begins, x.start[i]), max(ends, x.end[i]), True
+        if space.placed[i]:
+            begins, ends, is_any = min(begins, space.start[i]), max(ends, space.end[i]), True
     if not is_any:
         return 0
     if direction == FORWARD:
         t = begins
-        for edge in range(g.first_parent[stage], g.first_parent[stage + 1]):
-            if x.placed[g.parent[edge] - first]:
-                t = max(t, x.end[g.parent[edge] - first])
+        for edge in range(graphs.first_parent[stage], graphs.first_parent[stage + 1]):
+            if space.placed[graphs.parent[edge] - first]:
+                t = max(t, space.end[graphs.parent[edge] - first])
     else:
         t = ends
-        for edge in range(g.first_child[stage], g.first_child[stage + 1]):
-            if x.placed[g.child[edge] - first]:
-                t = min(t, x.start[g.child[edge] - first])
+        for edge in range(graphs.first_child[stage], graphs.first_child[stage + 1]):
+            if space.placed[graphs.child[edge] - first]:
+                t = min(t, space.start[graphs.child[edge] - first])
     return t
 
 
 @compiled
-def is_open(g: Graphs, w: Work, first: int, stage: int, direction: int) -> bool:
+def is_open(graphs: Graphs, w: Work, first: int, stage: int, direction: int) -> bool:
     """Whether all parents of a stage that are in its group, or all such children, are placed."""
-    firsts, others = (g.first_parent, g.parent) if direction == FORWARD else (g.first_child, g.child)
+    firsts, others = (
+        (graphs.first_parent, graphs.parent) if direction == FORWARD else (graphs.first_child, graphs.child)
+    )
     for edge in range(firsts[stage], firsts[stage + 1]):
         other = others[edge] - first
         if w.group[other] == w.group[stage - first] and not w.space.placed[other]:
@@ -222,75 +224,77 @@ def is_open(g: Graphs, w: Work, first: int, stage: int, direction: int) -> bool:
 
 
 @compiled
-def place_group(g: Graphs, w: Work, job: int, group: int, direction: int) -> None:
+def place_group(graphs: Graphs, w: Work, job: int, group: int, direction: int) -> None:
     """For step 3: place the stages of a group, the longest first of those that may be placed."""
-    first, end = g.first_stage[job], g.first_stage[job + 1]
+    first, end = graphs.first_stage[job], graphs.first_stage[job + 1]
     while True:
         best: int = NONE
         for stage in range(first, end):
             if w.group[stage - first] == group and not w.space.placed[stage - first]:
-                if best != NONE and g.duration[stage] <= g.duration[best]:
+                if best != NONE and graphs.duration[stage] <= graphs.duration[best]:
                     continue
-                if is_open(g, w, first, stage, direction):
+                if is_open(graphs, w, first, stage, direction):
                     best = stage
         if best == NONE:
             return
-        place_stage(g, w.space, job, best, direction)
+        place_stage(graphs, w.space, job, best, direction)
 
 
 @compiled
-def length_of(x: Space, count: int) -> int:
+def length_of(space: Space, count: int) -> int:
     """Return how long the plan of what is placed takes, ns."""
     begins, ends = NEVER, -NEVER
     for i in range(count):
-        if x.placed[i]:
-            begins, ends = min(begins, x.start[i]), max(ends, x.end[i])
+        if space.placed[i]:
+            begins, ends = min(begins, space.start[i]), max(ends, space.end[i])
     return max(ends - begins, 0) if ends > -NEVER else 0
 
 
 @compiled
-def copy(x: Space, to: Space, count: int, resources: int) -> None:
+def copy(space: Space, to: Space, count: int, resources: int) -> None:
     """Copy a space with `count` stages."""
-    to.size[0] = x.size[0]
-    for i in range(x.size[0]):
-        to.time[i] = x.time[i]
+    to.size[0] = space.size[0]
+    for i in range(space.size[0]):
+        to.time[i] = space.time[i]
         for r in range(resources):
-            to.free[i, r] = x.free[i, r]
+            to.free[i, r] = space.free[i, r]
     for i in range(count):
-        to.start[i], to.end[i], to.placed[i] = x.start[i], x.end[i], x.placed[i]
+        to.start[i], to.end[i], to.placed[i] = space.start[i], space.end[i], space.placed[i]
 
 
 @inlined
-def clear(x: Space, count: int) -> None:
+def clear(space: Space, count: int) -> None:
     """Empty a space."""
-    x.size[0] = 0
+    space.size[0] = 0
     for i in range(count):
-        x.placed[i] = False
+        space.placed[i] = False
 
 
 @compiled
-def score_stages(g: Graphs, w: Work, job: int) -> None:
+def score_stages(graphs: Graphs, w: Work, job: int) -> None:
     """Step 1: how long tasks of stages take, relative to the longest, and how well they pack; both up to 1."""
-    first, end = g.first_stage[job], g.first_stage[job + 1]
+    first, end = graphs.first_stage[job], graphs.first_stage[job + 1]
     longest: int = 0
     clear(w.space, end - first)
     for stage in range(first, end):
-        longest = max(longest, g.duration[stage])
+        longest = max(longest, graphs.duration[stage])
     for stage in range(first, end):
-        at_once = most_at(g, w.space, job, stage, np.int64(0), np.int64(1))
-        batches = (g.tasks[stage] + at_once - 1) // at_once
+        at_once = most_at(graphs, w.space, job, stage, np.int64(0), np.int64(1))
+        batches = (graphs.tasks[stage] + at_once - 1) // at_once
         work = 0.0
-        for r in range(g.room.shape[1]):
-            if g.room[job, r] > 0:
-                work = max(work, float(g.tasks[stage]) * float(g.demand[stage, r]) / g.room[job, r])
-        w.longness[stage - first] = g.duration[stage] / longest if longest > 0 else 0.0
+        for r in range(graphs.room.shape[1]):
+            if graphs.room[job, r] > 0:
+                work = max(
+                    work, float(graphs.tasks[stage]) * float(graphs.demand[stage, r]) / graphs.room[job, r]
+                )
+        w.longness[stage - first] = graphs.duration[stage] / longest if longest > 0 else 0.0
         w.packedness[stage - first] = work / batches
 
 
 @compiled
-def divide_stages(g: Graphs, w: Work, job: int, long: int, packed: int) -> int:
+def divide_stages(graphs: Graphs, w: Work, job: int, long: int, packed: int) -> int:
     """Steps 1 and 2: find T and the other groups; return how many stages T has before those between them join."""
-    first, end = g.first_stage[job], g.first_stage[job + 1]
+    first, end = graphs.first_stage[job], graphs.first_stage[job + 1]
     size: int = 0
     for i in range(end - first):
         is_long, is_hard = STEPS * w.longness[i] >= long, STEPS * w.packedness[i] <= packed
@@ -300,16 +304,18 @@ def divide_stages(g: Graphs, w: Work, job: int, long: int, packed: int) -> int:
     # Rising and falling levels: stages of a job may be numbered in any order.
     for level in range(end - first):
         for stage in range(first, end):
-            if g.level[stage] == level and (
+            if graphs.level[stage] == level and (
                 w.reached[stage - first] or w.group[stage - first] == TROUBLESOME
             ):
-                for edge in range(g.first_child[stage], g.first_child[stage + 1]):
-                    w.reached[g.child[edge] - first] = True
+                for edge in range(graphs.first_child[stage], graphs.first_child[stage + 1]):
+                    w.reached[graphs.child[edge] - first] = True
     for level in range(end - first - 1, -1, -1):
         for stage in range(first, end):
-            if g.level[stage] == level and (w.needed[stage - first] or w.group[stage - first] == TROUBLESOME):
-                for edge in range(g.first_parent[stage], g.first_parent[stage + 1]):
-                    w.needed[g.parent[edge] - first] = True
+            if graphs.level[stage] == level and (
+                w.needed[stage - first] or w.group[stage - first] == TROUBLESOME
+            ):
+                for edge in range(graphs.first_parent[stage], graphs.first_parent[stage + 1]):
+                    w.needed[graphs.parent[edge] - first] = True
     for i in range(end - first):
         if w.group[i] == OTHERS:
             if w.reached[i] and w.needed[i]:
@@ -322,20 +328,20 @@ def divide_stages(g: Graphs, w: Work, job: int, long: int, packed: int) -> int:
 
 
 @compiled
-def try_orders(g: Graphs, w: Work, job: int, shortest: int) -> int:
+def try_orders(graphs: Graphs, w: Work, job: int, shortest: int) -> int:
     """Step 3: place the groups in all orders; return how long the shortest plan takes, and keep it."""
-    count, resources = g.first_stage[job + 1] - g.first_stage[job], g.room.shape[1]
+    count, resources = graphs.first_stage[job + 1] - graphs.first_stage[job], graphs.room.shape[1]
     clear(w.space, count)
-    place_group(g, w, job, TROUBLESOME, FORWARD)
+    place_group(graphs, w, job, TROUBLESOME, FORWARD)
     copy(w.space, w.kept, count, resources)
     clear(w.space, count)
-    place_group(g, w, job, TROUBLESOME, BACKWARD)
+    place_group(graphs, w, job, TROUBLESOME, BACKWARD)
     if length_of(w.space, count) < length_of(w.kept, count):
         copy(w.space, w.kept, count, resources)
-    for order in range(g.orders.shape[0]):
+    for order in range(graphs.orders.shape[0]):
         copy(w.kept, w.space, count, resources)
-        for i in range(g.orders.shape[1]):
-            place_group(g, w, job, g.orders[order, i, 0], g.orders[order, i, 1])
+        for i in range(graphs.orders.shape[1]):
+            place_group(graphs, w, job, graphs.orders[order, i, 0], graphs.orders[order, i, 1])
         length = length_of(w.space, count)
         if length < shortest:
             shortest = length
@@ -345,11 +351,11 @@ def try_orders(g: Graphs, w: Work, job: int, shortest: int) -> int:
 
 
 @entry
-def plan_jobs(g: Graphs, w: Work, start: np.ndarray, end: np.ndarray) -> None:
+def plan_jobs(graphs: Graphs, w: Work, start: np.ndarray, end: np.ndarray) -> None:
     """Do steps 1 to 4: write when each stage starts and ends in the plan of its job, [S], ns from the plan's start."""
-    for job in range(g.first_stage.size - 1):
-        first, count = g.first_stage[job], g.first_stage[job + 1] - g.first_stage[job]
-        score_stages(g, w, job)
+    for job in range(graphs.first_stage.size - 1):
+        first, count = graphs.first_stage[job], graphs.first_stage[job + 1] - graphs.first_stage[job]
+        score_stages(graphs, w, job)
         shortest: int = NEVER
         for i in range(w.counts.size):
             w.counts[i] = NONE
@@ -357,9 +363,9 @@ def plan_jobs(g: Graphs, w: Work, start: np.ndarray, end: np.ndarray) -> None:
         for long in range(STEPS + 1, 0, -1):
             before: int = NONE
             for packed in range(STEPS + 1):
-                size = divide_stages(g, w, job, long, packed)
+                size = divide_stages(graphs, w, job, long, packed)
                 if size != before and size != w.counts[packed]:
-                    shortest = try_orders(g, w, job, shortest)
+                    shortest = try_orders(graphs, w, job, shortest)
                 before = size
                 w.counts[packed] = size
         begin: int = NEVER

@@ -92,91 +92,95 @@ def block_of(w: DagWorld, group: int, node: int) -> int:
 
 
 @inlined
-def groups_of(w: DagWorld, e: Evictable) -> int:
+def groups_of(w: DagWorld, evictable: Evictable) -> int:
     """Return how many groups there are."""
-    return e.reach.shape[0] // w.nodes.size
+    return evictable.reach.shape[0] // w.nodes.size
 
 
 @inlined
-def level_of(w: DagWorld, e: Evictable, task: int) -> int:
+def level_of(w: DagWorld, evictable: Evictable, task: int) -> int:
     """Return the place of a task's priority, the highest first."""
-    return e.level[w.stages.job[w.stages.of_task[task]]]
+    return evictable.level[w.stages.job[w.stages.of_task[task]]]
 
 
 @inlined
-def is_to_wait(w: DagWorld, e: Evictable, task: int) -> bool:
+def is_to_wait(w: DagWorld, evictable: Evictable, task: int) -> bool:
     """Whether a task has to wait until others have made room for it."""
-    return preempts(w) and e.tasks.owed[task] > 0
+    return preempts(w) and evictable.tasks.owed[task] > 0
 
 
 @compiled
-def change_reach(w: DagWorld, e: Evictable, node: int, stage: int, first: int, end: int, times: int) -> None:
+def change_reach(
+    w: DagWorld, evictable: Evictable, node: int, stage: int, first: int, end: int, times: int
+) -> None:
     """Add a task's demand, or with -1 take it away, in the groups `first` to `end` - 1 of a machine."""
     for r in range(w.tasks.demand.shape[1]):
-        shift_reach(w, e, node, r, first, end, times * w.tasks.demand[stage, r])
+        shift_reach(w, evictable, node, r, first, end, times * w.tasks.demand[stage, r])
 
 
 @compiled
-def shift_reach(w: DagWorld, e: Evictable, node: int, r: int, first: int, end: int, amount: int) -> None:
+def shift_reach(
+    w: DagWorld, evictable: Evictable, node: int, r: int, first: int, end: int, amount: int
+) -> None:
     """Add to what a machine has of a resource in the groups `first` to `end` - 1."""
     for group in range(first, end):
         row, block = row_of(w, group, node), block_of(w, group, node)
-        e.reach[row, r] += amount
-        e.ceiling[block, r] = max(e.ceiling[block, r], e.reach[row, r])
+        evictable.reach[row, r] += amount
+        evictable.ceiling[block, r] = max(evictable.ceiling[block, r], evictable.reach[row, r])
 
 
 @inlined
-def place_task(w: DagWorld, e: Evictable, node: int, task: int, stage: int) -> None:
+def place_task(w: DagWorld, evictable: Evictable, node: int, task: int, stage: int) -> None:
     """Note that a task is to run on a machine; it may not be evicted before it is sent."""
-    e.tasks.node[task] = node
-    change_reach(w, e, node, stage, np.int64(0), groups_of(w, e), np.int64(-1))
+    evictable.tasks.node[task] = node
+    change_reach(w, evictable, node, stage, np.int64(0), groups_of(w, evictable), np.int64(-1))
 
 
 @inlined
-def send_task(w: DagWorld, e: Evictable, me: int, t: int, node: int, task: int, stage: int) -> None:
+def send_task(w: DagWorld, evictable: Evictable, me: int, t: int, node: int, task: int, stage: int) -> None:
     """Send a task to its machine, on which it may be evicted from now on."""
     history: int = NONE
     if preempts(w):
         history = history_of(w, task)
-        enlist(w, e, t, node, task, stage)
+        enlist(w, evictable, t, node, task, stage)
     send_launch(w, t, w.nodes.size + me, node, task, stage, history)
 
 
 @compiled
-def enlist(w: DagWorld, e: Evictable, t: int, node: int, task: int, stage: int) -> None:
+def enlist(w: DagWorld, evictable: Evictable, t: int, node: int, task: int, stage: int) -> None:
     """Add a task to the list of its machine, if it may be evicted: if it is not spared, and was not too often."""
-    rows, level = e.tasks, level_of(w, e, task)
+    rows, level = evictable.tasks, level_of(w, evictable, task)
     rows.since[task] = t
-    is_spared = e.spared[w.stages.job[stage]] or evictions_of(w, task) >= w.preemption.most
+    is_spared = evictable.spared[w.stages.job[stage]] or evictions_of(w, task) >= w.preemption.most
     if level == 0 or is_spared:
         return
-    before, here = NONE, e.first[node]
+    before, here = NONE, evictable.first[node]
     # It was launched last: of its equals the first to go, or the last.
     lowest = level + 1 - w.preemption.oldest_first
-    while here != NONE and level_of(w, e, here) >= lowest:
+    while here != NONE and level_of(w, evictable, here) >= lowest:
         before, here = here, rows.next[here]
     rows.next[task], rows.previous[task], rows.is_listed[task] = here, before, 1
     if here != NONE:
         rows.previous[here] = task
     if before == NONE:
-        e.first[node] = task
+        evictable.first[node] = task
     else:
         rows.next[before] = task
-    change_reach(w, e, node, stage, np.int64(0), e.group[level] + 1, np.int64(1))
+    change_reach(w, evictable, node, stage, np.int64(0), evictable.group[level] + 1, np.int64(1))
 
 
 @compiled
-def remove_task(w: DagWorld, e: Evictable, node: int, task: int, stage: int) -> None:
+def remove_task(w: DagWorld, evictable: Evictable, node: int, task: int, stage: int) -> None:
     """Note that a task does not hold its machine any longer."""
-    rows, first = e.tasks, np.int64(0)
+    rows, first = evictable.tasks, np.int64(0)
     if rows.is_listed[task] == 1:
         before, after = rows.previous[task], rows.next[task]
         if before == NONE:
-            e.first[node] = after
+            evictable.first[node] = after
         else:
             rows.next[before] = after
         if after != NONE:
             rows.previous[after] = before
         rows.is_listed[task] = 0
-        first = e.group[level_of(w, e, task)] + 1
-    change_reach(w, e, node, stage, first, groups_of(w, e), np.int64(1))
+        first = evictable.group[level_of(w, evictable, task)] + 1
+    change_reach(w, evictable, node, stage, first, groups_of(w, evictable), np.int64(1))

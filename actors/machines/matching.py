@@ -95,7 +95,7 @@ def alignment(w: DagWorld, stage: int, node: int) -> float:
 
 
 @compiled
-def is_remote(w: DagWorld, k: Packing, stage: int, node: int) -> bool:
+def is_remote(w: DagWorld, packing: Packing, stage: int, node: int) -> bool:
     """Whether a stage has input with known places, and none on a machine.
 
     A machine has some if it has run a task of the stage's parents, or has the part of the job's input of a task that
@@ -103,44 +103,44 @@ def is_remote(w: DagWorld, k: Packing, stage: int, node: int) -> bool:
     """
     if is_pushed(w.inputs, stage):
         return False
-    for edge in range(k.first_parent[stage], k.first_parent[stage + 1]):
-        if k.ran[k.parent[edge], node]:
+    for edge in range(packing.first_parent[stage], packing.first_parent[stage + 1]):
+        if packing.ran[packing.parent[edge], node]:
             return False
     has_places = reads_part(w.inputs, stage) and w.inputs.job_input.lies.shape[0] > 0
     if has_places and local_task(w, stage, node) != NONE:
         return False
-    return has_places or k.first_parent[stage + 1] > k.first_parent[stage]
+    return has_places or packing.first_parent[stage + 1] > packing.first_parent[stage]
 
 
 @inlined
-def value_of(w: DagWorld, k: Packing, stage: int, node: int) -> float:
+def value_of(w: DagWorld, packing: Packing, stage: int, node: int) -> float:
     """Return the value of a task on a machine, before the work that its job has left."""
-    value = k.priority[stage]
-    if k.values.by_alignment:
+    value = packing.priority[stage]
+    if packing.values.by_alignment:
         value *= alignment(w, stage, node)
-    if k.values.remote_penalty > 0.0 and is_remote(w, k, stage, node):
-        value *= 1.0 - k.values.remote_penalty
+    if packing.values.remote_penalty > 0.0 and is_remote(w, packing, stage, node):
+        value *= 1.0 - packing.values.remote_penalty
     return value
 
 
 @inlined
-def deficit(k: Packing, band: int, job: int) -> float:
+def deficit(packing: Packing, band: int, job: int) -> float:
     """Return the deficit of a job if it is so large that the job goes first, else 0."""
-    less = k.given[band] - k.got[job]
-    return less if less >= k.values.unfairness else 0.0
+    less = packing.given[band] - packing.got[job]
+    return less if less >= packing.values.unfairness else 0.0
 
 
 @inlined
 def note_launch(
-    k: Packing, band: int, job: int, stage: int, node: int, value: float, num_active: int
+    packing: Packing, band: int, job: int, stage: int, node: int, value: float, num_active: int
 ) -> None:
     """Note a launch: the value of the task, and what its job has got."""
-    k.score[band, 0] += value
-    k.score[band, 1] += 1.0
-    k.given[band] += k.part[stage] / num_active
-    k.got[job] += k.part[stage]
-    if k.values.remote_penalty > 0.0:
-        k.ran[stage, node] = True
+    packing.score[band, 0] += value
+    packing.score[band, 1] += 1.0
+    packing.given[band] += packing.part[stage] / num_active
+    packing.got[job] += packing.part[stage]
+    if packing.values.remote_penalty > 0.0:
+        packing.ran[stage, node] = True
 
 
 @compiled
@@ -270,15 +270,15 @@ def set_alarm(w: DagWorld, p: Manager, me: int, t: int, nearest: int) -> None:
 
 
 @inlined
-def num_jobs(m: Matcher, me: int) -> int:
+def num_jobs(matcher: Matcher, me: int) -> int:
     """Return how many jobs a manager gets."""
-    return m.run.first_job[(me + 1) * m.bands] - m.run.first_job[me * m.bands]
+    return matcher.run.first_job[(me + 1) * matcher.bands] - matcher.run.first_job[me * matcher.bands]
 
 
 @inlined
-def end_of_active(m: Matcher, band: int) -> int:
+def end_of_active(matcher: Matcher, band: int) -> int:
     """Return the place behind the last active job of a band; they begin at its first."""
-    return m.run.first_job[band] + m.num_active[band]
+    return matcher.run.first_job[band] + matcher.num_active[band]
 
 
 @inlined
@@ -298,9 +298,9 @@ def fits_in(w: DagWorld, room: np.ndarray, stage: int, row: int) -> bool:
 
 
 @inlined
-def next_with_room(w: DagWorld, m: Matcher, me: int, stage: int, node: int) -> int:
+def next_with_room(w: DagWorld, matcher: Matcher, me: int, stage: int, node: int) -> int:
     """Return the first machine from `node` on that has room for a task; behind the manager's last if none has."""
-    return next_with_room_in(w, w.machines.free, m.ceiling, np.int64(0), me, stage, node)
+    return next_with_room_in(w, w.machines.free, matcher.ceiling, np.int64(0), me, stage, node)
 
 
 @compiled
@@ -340,56 +340,56 @@ def lower_ceiling(
 
 
 @inlined
-def fits_share(w: DagWorld, m: Matcher, job: int, stage: int) -> bool:
+def fits_share(w: DagWorld, matcher: Matcher, job: int, stage: int) -> bool:
     """Whether a task fits into what its job's share has left; it does if nothing of the share is in use."""
-    demand, q = w.tasks.demand, m.queue[job]
+    demand, q = w.tasks.demand, matcher.queue[job]
     for r in range(demand.shape[1]):
-        if m.used[q, r] + demand[stage, r] > m.share[q, r]:
-            return holds_nothing(m, q)
+        if matcher.used[q, r] + demand[stage, r] > matcher.share[q, r]:
+            return holds_nothing(matcher, q)
     return True
 
 
 @inlined
-def holds_nothing(m: Matcher, queue: int) -> bool:
+def holds_nothing(matcher: Matcher, queue: int) -> bool:
     """Whether no task of a queue holds anything."""
-    for r in range(m.used.shape[1]):  # noqa: SIM110
-        if m.used[queue, r] > 0:
+    for r in range(matcher.used.shape[1]):  # noqa: SIM110
+        if matcher.used[queue, r] > 0:
             return False
     return True
 
 
 @inlined
-def release(w: DagWorld, m: Matcher, me: int, node: int, stage: int) -> None:
+def release(w: DagWorld, matcher: Matcher, me: int, node: int, stage: int) -> None:
     """Give back what a task that has ended held of its machine and of the share of its job."""
     job, demand = w.stages.job[stage], w.tasks.demand
     for r in range(demand.shape[1]):
         w.machines.free[node, r] += demand[stage, r]
         block = node // BLOCK + w.manager[node]
-        m.ceiling[block, r] = max(m.ceiling[block, r], w.machines.free[node, r])
-        m.used[m.queue[job], r] -= demand[stage, r]
-    if m.bands > 1:
+        matcher.ceiling[block, r] = max(matcher.ceiling[block, r], w.machines.free[node, r])
+        matcher.used[matcher.queue[job], r] -= demand[stage, r]
+    if matcher.bands > 1:
         for r in range(demand.shape[1]):
-            m.held[m.band[job], r] -= demand[stage, r]
-    m.left[job] -= m.work[stage]
-    m.total_left[m.band[job]] -= m.work[stage]
-    note_room(w, m, me, node)
+            matcher.held[matcher.band[job], r] -= demand[stage, r]
+    matcher.left[job] -= matcher.work[stage]
+    matcher.total_left[matcher.band[job]] -= matcher.work[stage]
+    note_room(w, matcher, me, node)
 
 
 @inlined
-def note_room(w: DagWorld, m: Matcher, me: int, node: int) -> None:
+def note_room(w: DagWorld, matcher: Matcher, me: int, node: int) -> None:
     """Note that a machine has room again, to be considered at the next match."""
-    if not m.is_dirty[node]:
-        m.is_dirty[node] = True
-        m.dirty[w.first_node[me] + m.dirty_count[me]] = node
-        m.dirty_count[me] += 1
+    if not matcher.is_dirty[node]:
+        matcher.is_dirty[node] = True
+        matcher.dirty[w.first_node[me] + matcher.dirty_count[me]] = node
+        matcher.dirty_count[me] += 1
 
 
 @inlined
-def forget_dirty(w: DagWorld, m: Matcher, me: int) -> None:
+def forget_dirty(w: DagWorld, matcher: Matcher, me: int) -> None:
     """Note that the machines where something has ended have been considered."""
-    for i in range(w.first_node[me], w.first_node[me] + m.dirty_count[me]):
-        m.is_dirty[m.dirty[i]] = False
-    m.dirty_count[me] = 0
+    for i in range(w.first_node[me], w.first_node[me] + matcher.dirty_count[me]):
+        matcher.is_dirty[matcher.dirty[i]] = False
+    matcher.dirty_count[me] = 0
 
 
 # Shares of jobs, and the order in which jobs are served: the inter-job part of a scheduler of DAGs.
@@ -403,7 +403,7 @@ ROUNDING = 2.0**-40
 
 
 @compiled
-def divide(w: DagWorld, m: Matcher, me: int, band: int, profile: np.ndarray) -> None:
+def divide(w: DagWorld, matcher: Matcher, me: int, band: int, profile: np.ndarray) -> None:
     """Give every active job of a band its share, of what the bands above leave.
 
     Dominant resource fairness in closed form (Parkes, Dolev and Shah, EC 2012): with v_j the demand of a job's mean
@@ -412,28 +412,33 @@ def divide(w: DagWorld, m: Matcher, me: int, band: int, profile: np.ndarray) -> 
     sum fits into the rest. Fair: each gets the same part of every resource. Queues keep their guarantees. Others: all
     of the cluster.
     """
-    total, room, first, end = w.machines.total, m.room, m.run.first_job[band], end_of_active(m, band)
-    if m.inter == QUEUES:
+    total, room, first, end = (
+        w.machines.total,
+        matcher.room,
+        matcher.run.first_job[band],
+        end_of_active(matcher, band),
+    )
+    if matcher.inter == QUEUES:
         return
-    if m.inter != DRF:
-        parts = np.int64(max(end - first, 1)) if m.inter == FAIR else np.int64(1)
+    if matcher.inter != DRF:
+        parts = np.int64(max(end - first, 1)) if matcher.inter == FAIR else np.int64(1)
         for i in range(first, end):
             for r in range(total.shape[1]):
-                whole = room[band, r] if m.inter == FAIR else total[me, r]
-                m.share[m.active[i], r] = whole // parts
+                whole = room[band, r] if matcher.inter == FAIR else total[me, r]
+                matcher.share[matcher.active[i], r] = whole // parts
         return
     most = 0.0
     for r in range(total.shape[1]):
         together = 0.0
         for i in range(first, end):
-            together += profile[m.active[i], r]
+            together += profile[matcher.active[i], r]
         if room[band, r] < total[me, r]:
             together = together * total[me, r] / max(room[band, r], np.int64(1))
         most = max(most, together)
     for i in range(first, end):
-        job = m.active[i]
+        job = matcher.active[i]
         for r in range(total.shape[1]):
-            m.share[job, r] = (
+            matcher.share[job, r] = (
                 nearest_whole(profile[job, r] / most * total[me, r]) if most > 0.0 else total[me, r]
             )
 
@@ -445,36 +450,36 @@ def nearest_whole(amount: float) -> int:
 
 
 @compiled
-def dominant_share(w: DagWorld, m: Matcher, me: int, queue: int) -> float:
+def dominant_share(w: DagWorld, matcher: Matcher, me: int, queue: int) -> float:
     """Return the largest share of a resource of the manager that a queue holds (Ghodsi et al., NSDI 2011)."""
     most = 0.0
-    for r in range(m.used.shape[1]):
+    for r in range(matcher.used.shape[1]):
         if w.machines.total[me, r] > 0:
-            most = max(most, m.used[queue, r] / w.machines.total[me, r])
+            most = max(most, matcher.used[queue, r] / w.machines.total[me, r])
     return most
 
 
 @compiled
-def over_share(w: DagWorld, m: Matcher, job: int) -> float:
+def over_share(w: DagWorld, matcher: Matcher, job: int) -> float:
     """Return how far the queue of a job is over its share: the most by a resource, as a part of the manager's.
 
     Less than 0 where it holds less than its share of each.
     """
-    me, queue, most = m.band[job] // m.bands, m.queue[job], -np.inf
-    for r in range(m.used.shape[1]):
+    me, queue, most = matcher.band[job] // matcher.bands, matcher.queue[job], -np.inf
+    for r in range(matcher.used.shape[1]):
         if w.machines.total[me, r] > 0:
-            most = max(most, (m.used[queue, r] - m.share[queue, r]) / w.machines.total[me, r])
+            most = max(most, (matcher.used[queue, r] - matcher.share[queue, r]) / w.machines.total[me, r])
     return most
 
 
 @inlined
-def update_rank(w: DagWorld, m: Matcher, me: int, job: int) -> None:
+def update_rank(w: DagWorld, matcher: Matcher, me: int, job: int) -> None:
     """Update the rank of a job that has got or given back resources."""
-    if m.inter == LEAST_LEFT:
-        m.rank[job] = m.left[job]
-    elif m.inter != FIXED:
-        queue = m.queue[job]
-        m.rank[queue] = dominant_share(w, m, me, queue) / m.guarantee[queue]
+    if matcher.inter == LEAST_LEFT:
+        matcher.rank[job] = matcher.left[job]
+    elif matcher.inter != FIXED:
+        queue = matcher.queue[job]
+        matcher.rank[queue] = dominant_share(w, matcher, me, queue) / matcher.guarantee[queue]
 
 
 # Locality by delay scheduling (Zaharia et al., EuroSys 2010, sections 3.3 and 4.1).
@@ -490,9 +495,9 @@ OVER, ENDED_BY_LAUNCH = np.int64(0), NEVER - 1
 
 
 @inlined
-def is_to_be_passed(w: DagWorld, m: Matcher, t: int, node: int, stage: int) -> bool:
+def is_to_be_passed(w: DagWorld, matcher: Matcher, t: int, node: int, stage: int) -> bool:
     """Whether a stage has no task that may be launched on a machine, as its job waits for local ones."""
-    is_waiting = m.locality_wait > 0 and m.wait_end[w.stages.job[stage]] > t
+    is_waiting = matcher.locality_wait > 0 and matcher.wait_end[w.stages.job[stage]] > t
     return is_waiting and reads_part(w.inputs, stage) and local_task(w, stage, node) == NONE
 
 
@@ -502,27 +507,27 @@ def pass_over(w: DagWorld, p: Manager, me: int, t: int, stage: int) -> None:
 
     At its end the manager matches again. With heartbeats the next one of a machine is early enough.
     """
-    m, job = p.matcher, w.stages.job[stage]
-    if m.wait_end[job] >= ENDED_BY_LAUNCH:
-        m.wait_end[job] = t + m.locality_wait
+    matcher, job = p.matcher, w.stages.job[stage]
+    if matcher.wait_end[job] >= ENDED_BY_LAUNCH:
+        matcher.wait_end[job] = t + matcher.locality_wait
         if w.heartbeat == 0:
-            set_alarm(w, p, me, t, m.wait_end[job])
+            set_alarm(w, p, me, t, matcher.wait_end[job])
 
 
 @compiled
-def end_waits(w: DagWorld, m: Matcher, band: int, t: int) -> int:
+def end_waits(w: DagWorld, matcher: Matcher, band: int, t: int) -> int:
     """Consider the jobs whose wait has ended for all machines; return when the next wait of a job of the band ends."""
     nearest: int = NEVER
-    for i in range(m.run.first_job[band], end_of_jobs(m.run, band)):
-        job = m.run.jobs[i]
-        if m.wait_end[job] == ENDED_BY_LAUNCH:
-            m.wait_end[job] = NEVER
-            make_job_fresh(m.run, band, job)
-        elif m.wait_end[job] > t:
-            nearest = min(nearest, m.wait_end[job])
-        elif m.wait_end[job] != OVER:
-            m.wait_end[job] = OVER
-            make_job_fresh(m.run, band, job)
+    for i in range(matcher.run.first_job[band], end_of_jobs(matcher.run, band)):
+        job = matcher.run.jobs[i]
+        if matcher.wait_end[job] == ENDED_BY_LAUNCH:
+            matcher.wait_end[job] = NEVER
+            make_job_fresh(matcher.run, band, job)
+        elif matcher.wait_end[job] > t:
+            nearest = min(nearest, matcher.wait_end[job])
+        elif matcher.wait_end[job] != OVER:
+            matcher.wait_end[job] = OVER
+            make_job_fresh(matcher.run, band, job)
     return nearest
 
 
@@ -533,121 +538,125 @@ def take_task(w: DagWorld, p: Manager, me: int, t: int, band: int, node: int, st
     A local one ends its job's wait. Another one begins if the job is passed over on a machine that has room still: the
     manager matches again to find out. With heartbeats the next one of a machine is early enough.
     """
-    m, job = p.matcher, w.stages.job[stage]
+    matcher, job = p.matcher, w.stages.job[stage]
     local: int = NONE
     if is_pushed(w.inputs, stage):
         local = local_task(w, stage, node)
-    elif m.prefers_local and reads_part(w.inputs, stage):
+    elif matcher.prefers_local and reads_part(w.inputs, stage):
         local = local_task(w, stage, node)
-        if local != NONE and m.wait_end[job] != NEVER:
-            m.wait_end[job] = NEVER if w.heartbeat > 0 else ENDED_BY_LAUNCH
+        if local != NONE and matcher.wait_end[job] != NEVER:
+            matcher.wait_end[job] = NEVER if w.heartbeat > 0 else ENDED_BY_LAUNCH
             if w.heartbeat == 0:
                 set_alarm(w, p, me, t, t)
-    return take_ready(w, m.run, band, stage, local)
+    return take_ready(w, matcher.run, band, stage, local)
 
 
 @inlined
-def is_own(w: DagWorld, m: Matcher, job: int, stage: int) -> bool:
+def is_own(w: DagWorld, matcher: Matcher, job: int, stage: int) -> bool:
     """Whether a job may launch a task before the leftover part: it must start now, or fits into the job's share."""
-    return m.must[stage] > 0 if m.altruistic[job] else fits_share(w, m, job, stage)
+    return matcher.must[stage] > 0 if matcher.altruistic[job] else fits_share(w, matcher, job, stage)
 
 
 @inlined
-def place_of(w: DagWorld, m: Matcher, job: int, own: bool) -> float:
+def place_of(w: DagWorld, matcher: Matcher, job: int, own: bool) -> float:
     """Return the place of a job in the order for tasks of its own, or in that of the leftover part."""
-    if own or m.leftover == IN_ORDER:
-        return m.rank[m.queue[job]]
-    return -over_share(w, m, job) if m.leftover == MOST_OVER_FIRST else m.left[job]
+    if own or matcher.leftover == IN_ORDER:
+        return matcher.rank[matcher.queue[job]]
+    return -over_share(w, matcher, job) if matcher.leftover == MOST_OVER_FIRST else matcher.left[job]
 
 
 @inlined
-def may_try(w: DagWorld, m: Matcher, stage: int, node: int) -> bool:
+def may_try(w: DagWorld, matcher: Matcher, stage: int, node: int) -> bool:
     """Whether a task of a stage fits on a machine, which may be its home, and it has not been passed over there."""
-    return fits(w, stage, node) and m.passed[stage] != m.round[0] and not is_elsewhere(w, stage, node)
+    return (
+        fits(w, stage, node)
+        and matcher.passed[stage] != matcher.round[0]
+        and not is_elsewhere(w, stage, node)
+    )
 
 
 @compiled
-def choose(w: DagWorld, m: Matcher, band: int, node: int, own: bool) -> int:
+def choose(w: DagWorld, matcher: Matcher, band: int, node: int, own: bool) -> int:
     """Return the stage whose task is launched on a machine: of the first job that has one; NONE if none fits."""
     best: int = NONE
     least = np.inf
-    for i in range(m.run.first_job[band], end_of_jobs(m.run, band)):
-        job = m.run.jobs[i]
-        place = place_of(w, m, job, own)
-        if place < least or (place == least and m.turn[job] < m.turn[w.stages.job[best]]):
-            stage = first_that_fits(w, m, job, node, own)
+    for i in range(matcher.run.first_job[band], end_of_jobs(matcher.run, band)):
+        job = matcher.run.jobs[i]
+        place = place_of(w, matcher, job, own)
+        if place < least or (place == least and matcher.turn[job] < matcher.turn[w.stages.job[best]]):
+            stage = first_that_fits(w, matcher, job, node, own)
             if stage != NONE:
                 best, least = stage, place
     return best
 
 
 @inlined
-def first_that_fits(w: DagWorld, m: Matcher, job: int, node: int, own: bool) -> int:
+def first_that_fits(w: DagWorld, matcher: Matcher, job: int, node: int, own: bool) -> int:
     """Return the first stage of a job whose task fits on a machine; for leftovers, that of the largest tasks."""
     best: int = NONE
-    stage = m.run.first[job]
+    stage = matcher.run.first[job]
     while stage != NONE:
-        if may_try(w, m, stage, node) and (not own or is_own(w, m, job, stage)):
-            if own or m.leftover != LEAST_LEFT_FIRST:
+        if may_try(w, matcher, stage, node) and (not own or is_own(w, matcher, job, stage)):
+            if own or matcher.leftover != LEAST_LEFT_FIRST:
                 return stage
-            if best == NONE or m.size[stage] > m.size[best]:
+            if best == NONE or matcher.size[stage] > matcher.size[best]:
                 best = stage
-        stage = m.run.next[stage]
+        stage = matcher.run.next[stage]
     return best
 
 
 @inlined
-def weight_of_work(m: Matcher, band: int) -> float:
+def weight_of_work(matcher: Matcher, band: int) -> float:
     """Return what a unit of the work that a job has left takes from the value of its tasks.
 
     Work counts in units of the mean of the jobs, alignment in units of its mean so far, so that both weigh alike with
     `remaining_weight` 1 (SIGCOMM 2014, section 3.3).
     """
-    k, total = m.pack, m.total_left[band]
+    k, total = matcher.pack, matcher.total_left[band]
     mean_score = k.score[band, 0] / k.score[band, 1] if k.score[band, 1] > 0.0 else 1.0
-    return k.values.remaining_weight * mean_score * m.num_active[band] / total if total > 0.0 else 0.0
+    return k.values.remaining_weight * mean_score * matcher.num_active[band] / total if total > 0.0 else 0.0
 
 
 @compiled
-def choose_packed(w: DagWorld, m: Matcher, band: int, node: int, least_fair: float) -> int:
+def choose_packed(w: DagWorld, matcher: Matcher, band: int, node: int, least_fair: float) -> int:
     """Return the stage whose task has the largest value on a machine; NONE if none fits.
 
     Jobs of which the rank is above `least_fair` may not launch.
     """
-    k, per_work = m.pack, weight_of_work(m, band)
+    k, per_work = matcher.pack, weight_of_work(matcher, band)
     best: int = NONE
     most, largest = -np.inf, 0.0
-    for i in range(m.run.first_job[band], end_of_jobs(m.run, band)):
-        job = m.run.jobs[i]
+    for i in range(matcher.run.first_job[band], end_of_jobs(matcher.run, band)):
+        job = matcher.run.jobs[i]
         lacks = deficit(k, band, job)
-        if lacks < largest or m.rank[m.queue[job]] > least_fair:
+        if lacks < largest or matcher.rank[matcher.queue[job]] > least_fair:
             continue
-        less = per_work * m.left[job]
-        stage = m.run.first[job]
+        less = per_work * matcher.left[job]
+        stage = matcher.run.first[job]
         while stage != NONE:
-            if may_try(w, m, stage, node):
+            if may_try(w, matcher, stage, node):
                 value = value_of(w, k, stage, node) - less
                 if lacks > largest or value > most or (value == most and stage < best):
                     best, most, largest = stage, value, lacks
-            stage = m.run.next[stage]
+            stage = matcher.run.next[stage]
     return best
 
 
 @compiled
-def choose_fresh(w: DagWorld, m: Matcher, band: int, node: int, per_work: float) -> int:
+def choose_fresh(w: DagWorld, matcher: Matcher, band: int, node: int, per_work: float) -> int:
     """Return the stage that `choose_packed` returns, of those that are considered for all machines."""
-    k, run = m.pack, m.run
+    k, run = matcher.pack, matcher.run
     best: int = NONE
     most, largest = -np.inf, 0.0
     for i in range(run.first_stage[band], end_of_fresh(run, band)):
         stage = run.fresh[i]
-        if w.tasks.ready[stage] == 0 or not may_try(w, m, stage, node):
+        if w.tasks.ready[stage] == 0 or not may_try(w, matcher, stage, node):
             continue
         job = w.stages.job[stage]
         lacks = deficit(k, band, job)
-        if lacks < largest or m.rank[m.queue[job]] > k.most_used[band]:
+        if lacks < largest or matcher.rank[matcher.queue[job]] > k.most_used[band]:
             continue
-        value = value_of(w, k, stage, node) - per_work * m.left[job]
+        value = value_of(w, k, stage, node) - per_work * matcher.left[job]
         if lacks > largest or value > most or (value == most and stage < best):
             best, most, largest = stage, value, lacks
     return best
@@ -656,22 +665,22 @@ def choose_fresh(w: DagWorld, m: Matcher, band: int, node: int, per_work: float)
 @compiled
 def fill(w: DagWorld, p: Manager, band: int, t: int, node: int) -> None:
     """Step 3 for a band and one machine: launch until nothing fits, or the event has launched what it may."""
-    m = p.matcher
-    m.round[0] += 1
+    matcher = p.matcher
+    matcher.round[0] += 1
     while has_room(w, p):
-        if m.packing:
-            stage = choose_packed(w, m, band, node, m.pack.most_used[band])
+        if matcher.packing:
+            stage = choose_packed(w, matcher, band, node, matcher.pack.most_used[band])
         else:
-            stage = choose(w, m, band, node, True)
-            if stage == NONE and m.leftover == PACKING_FIRST:
-                stage = choose_packed(w, m, band, node, np.inf)
-            elif stage == NONE and m.leftover != NO_LEFTOVER:
-                stage = choose(w, m, band, node, False)
+            stage = choose(w, matcher, band, node, True)
+            if stage == NONE and matcher.leftover == PACKING_FIRST:
+                stage = choose_packed(w, matcher, band, node, np.inf)
+            elif stage == NONE and matcher.leftover != NO_LEFTOVER:
+                stage = choose(w, matcher, band, node, False)
         if stage == NONE:
             return
-        if is_to_be_passed(w, m, t, node, stage):
+        if is_to_be_passed(w, matcher, t, node, stage):
             pass_over(w, p, w.manager[node], t, stage)
-            m.passed[stage] = m.round[0]
+            matcher.passed[stage] = matcher.round[0]
         else:
             launch(w, p, w.manager[node], t, node, stage)
 
@@ -685,34 +694,42 @@ def has_room(w: DagWorld, p: Manager) -> bool:
 @compiled
 def launch(w: DagWorld, p: Manager, me: int, t: int, node: int, stage: int) -> None:
     """Launch a task of a stage on a machine."""
-    m, job, demand = p.matcher, w.stages.job[stage], w.tasks.demand
-    band = m.band[job]
+    matcher, job, demand = p.matcher, w.stages.job[stage], w.tasks.demand
+    band = matcher.band[job]
     charge_server(w.cost, me, w.cost.per_task)
     w.counts[N_LAUNCHES] += 1
-    if m.leftover != NO_LEFTOVER and not fits_share(w, m, job, stage):
+    if matcher.leftover != NO_LEFTOVER and not fits_share(w, matcher, job, stage):
         w.counts[N_LEFTOVER] += 1
-    m.must[stage] = max(m.must[stage] - 1, 0)
-    if m.packing or m.leftover == PACKING_FIRST:
-        note_launch(m.pack, band, job, stage, node, value_of(w, m.pack, stage, node), m.num_active[band])
+    matcher.must[stage] = max(matcher.must[stage] - 1, 0)
+    if matcher.packing or matcher.leftover == PACKING_FIRST:
+        note_launch(
+            matcher.pack,
+            band,
+            job,
+            stage,
+            node,
+            value_of(w, matcher.pack, stage, node),
+            matcher.num_active[band],
+        )
     task = take_task(w, p, me, t, band, node, stage)
-    note_launched(w, m.run, t, stage)
+    note_launched(w, matcher.run, t, stage)
     if can_lose_outputs(w.inputs):
         w.stages.lineage.node[task], w.stages.lineage.start[task] = node, t
     for r in range(demand.shape[1]):
         w.machines.free[node, r] -= demand[stage, r]
-        m.used[m.queue[job], r] += demand[stage, r]
-    if m.bands > 1:
+        matcher.used[matcher.queue[job], r] += demand[stage, r]
+    if matcher.bands > 1:
         for r in range(demand.shape[1]):
-            m.held[band, r] += demand[stage, r]
+            matcher.held[band, r] += demand[stage, r]
     if preempts(w):
         place_task(w, p.evictable, node, task, stage)
     if not is_to_wait(w, p.evictable, task):
         send_task(w, p.evictable, me, t, node, task, stage)
-    update_rank(w, m, me, job)
+    update_rank(w, matcher, me, job)
     p.launched[0] += 1
     p.plan.packing.running[stage] += 1
     p.plan.packing.last[stage] = t
-    if m.pack.values.fairness > 0.0:
+    if matcher.pack.values.fairness > 0.0:
         bound_rank(p, band)
 
 
@@ -745,18 +762,18 @@ def bound_rank(p: Manager, band: int) -> None:
 
     Stages of jobs that may launch again are considered for all machines: when these had room, the jobs might not.
     """
-    m, k = p.matcher, p.matcher.pack
-    first, size = m.run.first_job[band], m.run.num_jobs[band]
+    matcher, pack = p.matcher, p.matcher.pack
+    first, size = matcher.run.first_job[band], matcher.run.num_jobs[band]
     for i in range(size):
-        k.ranks[i] = m.rank[m.queue[m.run.jobs[first + i]]]
-    allowed = max(np.int64(np.ceil((1.0 - k.values.fairness) * size)), 1)
-    k.most_used[band] = kth_least(k.ranks, size, allowed - 1) if size > 0 else np.inf
+        pack.ranks[i] = matcher.rank[matcher.queue[matcher.run.jobs[first + i]]]
+    allowed = max(np.int64(np.ceil((1.0 - pack.values.fairness) * size)), 1)
+    pack.most_used[band] = kth_least(pack.ranks, size, allowed - 1) if size > 0 else np.inf
     for i in range(size):
-        job = m.run.jobs[first + i]
-        is_denied = m.rank[m.queue[job]] > k.most_used[band]
-        if k.denied[job] and not is_denied:
-            make_job_fresh(m.run, band, job)
-        k.denied[job] = is_denied
+        job = matcher.run.jobs[first + i]
+        is_denied = matcher.rank[matcher.queue[job]] > pack.most_used[band]
+        if pack.denied[job] and not is_denied:
+            make_job_fresh(matcher.run, band, job)
+        pack.denied[job] = is_denied
 
 
 @compiled
@@ -765,24 +782,24 @@ def place_fresh(w: DagWorld, p: Manager, me: int, band: int, t: int, own: bool) 
 
     What a machine has free only falls meanwhile: each stage goes over the machines once.
     """
-    m, run = p.matcher, p.matcher.run
+    matcher, run = p.matcher, p.matcher.run
     for i in range(run.first_stage[band], end_of_fresh(run, band)):
-        m.cursor[run.fresh[i]] = w.first_node[me]
+        matcher.cursor[run.fresh[i]] = w.first_node[me]
     while has_room(w, p):
         best: int = NONE
         for i in range(run.first_stage[band], end_of_fresh(run, band)):
             stage = run.fresh[i]
-            if w.tasks.ready[stage] == 0 or m.cursor[stage] >= w.first_node[me + 1]:
+            if w.tasks.ready[stage] == 0 or matcher.cursor[stage] >= w.first_node[me + 1]:
                 continue
-            if best == NONE or precedes(w, m, stage, best, own):
+            if best == NONE or precedes(w, matcher, stage, best, own):
                 best = stage
         if best == NONE:
             return
         job = w.stages.job[best]
         node = w.first_node[me + 1]
-        if not own or is_own(w, m, job, best):
-            node = next_to_launch(w, p, me, t, best, m.cursor[best])
-        m.cursor[best] = node
+        if not own or is_own(w, matcher, job, best):
+            node = next_to_launch(w, p, me, t, best, matcher.cursor[best])
+        matcher.cursor[best] = node
         if node < w.first_node[me + 1]:
             launch(w, p, me, t, node, best)
 
@@ -790,56 +807,61 @@ def place_fresh(w: DagWorld, p: Manager, me: int, band: int, t: int, own: bool) 
 @compiled
 def next_to_launch(w: DagWorld, p: Manager, me: int, t: int, stage: int, node: int) -> int:
     """Return the first machine from `node` on that has room, and on which a stage, whose turn it is, may launch."""
-    m = p.matcher
-    node = next_with_room(w, m, me, stage, node)
+    matcher = p.matcher
+    node = next_with_room(w, matcher, me, stage, node)
     while node < w.first_node[me + 1]:
         if not is_elsewhere(w, stage, node):
-            if not is_to_be_passed(w, m, t, node, stage):
+            if not is_to_be_passed(w, matcher, t, node, stage):
                 break
             pass_over(w, p, me, t, stage)
-        node = next_with_room(w, m, me, stage, node + 1)
+        node = next_with_room(w, matcher, me, stage, node + 1)
     return node
 
 
 @compiled
 def pack_fresh(w: DagWorld, p: Manager, me: int, band: int, t: int) -> None:
     """Launch tasks of such stages with packing: each machine in turn gets the tasks that suit it best."""
-    m, run = p.matcher, p.matcher.run
-    per_work = weight_of_work(m, band)
+    matcher, run = p.matcher, p.matcher.run
+    per_work = weight_of_work(matcher, band)
     at: int = NONE
     for i in range(run.first_stage[band], end_of_fresh(run, band)):
-        m.cursor[run.fresh[i]] = next_with_room(w, m, me, run.fresh[i], w.first_node[me])
+        matcher.cursor[run.fresh[i]] = next_with_room(w, matcher, me, run.fresh[i], w.first_node[me])
     while has_room(w, p):
         node = w.first_node[me + 1]
         for i in range(run.first_stage[band], end_of_fresh(run, band)):
             if w.tasks.ready[run.fresh[i]] > 0:
-                node = min(node, m.cursor[run.fresh[i]])
+                node = min(node, matcher.cursor[run.fresh[i]])
         if node == w.first_node[me + 1]:
             return
         if node != at:
             at = node
-            m.round[0] += 1
-        if m.pack.values.renewed:
-            per_work = weight_of_work(m, band)
-        best = choose_fresh(w, m, band, node, per_work)
-        if best != NONE and is_to_be_passed(w, m, t, node, best):
+            matcher.round[0] += 1
+        if matcher.pack.values.renewed:
+            per_work = weight_of_work(matcher, band)
+        best = choose_fresh(w, matcher, band, node, per_work)
+        if best != NONE and is_to_be_passed(w, matcher, t, node, best):
             pass_over(w, p, me, t, best)
-            m.passed[best], m.cursor[best] = m.round[0], next_with_room(w, m, me, best, node + 1)
+            matcher.passed[best], matcher.cursor[best] = (
+                matcher.round[0],
+                next_with_room(w, matcher, me, best, node + 1),
+            )
         elif best != NONE:
             launch(w, p, me, t, node, best)
         for i in range(run.first_stage[band], end_of_fresh(run, band)):
             stage = run.fresh[i]
-            if m.cursor[stage] == node and w.tasks.ready[stage] > 0:
-                m.cursor[stage] = next_with_room(w, m, me, stage, node if best != NONE else node + 1)
+            if matcher.cursor[stage] == node and w.tasks.ready[stage] > 0:
+                matcher.cursor[stage] = next_with_room(
+                    w, matcher, me, stage, node if best != NONE else node + 1
+                )
 
 
 @inlined
-def precedes(w: DagWorld, m: Matcher, one: int, other: int, own: bool) -> bool:
+def precedes(w: DagWorld, matcher: Matcher, one: int, other: int, own: bool) -> bool:
     """Whether a stage is served before another: by its job, and within the job by the intra-job part."""
     first, second = w.stages.job[one], w.stages.job[other]
     if first == second:
-        if not own and m.leftover == LEAST_LEFT_FIRST and m.size[one] != m.size[other]:
-            return m.size[one] > m.size[other]
-        return comes_before(m.run, one, other)
-    before, after = place_of(w, m, first, own), place_of(w, m, second, own)
-    return before < after or (before == after and m.turn[first] < m.turn[second])
+        if not own and matcher.leftover == LEAST_LEFT_FIRST and matcher.size[one] != matcher.size[other]:
+            return matcher.size[one] > matcher.size[other]
+        return comes_before(matcher.run, one, other)
+    before, after = place_of(w, matcher, first, own), place_of(w, matcher, second, own)
+    return before < after or (before == after and matcher.turn[first] < matcher.turn[second])

@@ -86,63 +86,70 @@ def slows(w: HasOveruse) -> bool:
 def is_stale(w: HasOveruse, t: int, node: int) -> bool:
     """Whether a `STAGE_TASK_END` is not of the task that ends first on its machine, at this time."""
     task, _, start = read_task_end(w)
-    o = w.overuse
-    is_next: bool = o.next_task[node] == task and o.next_end[node] == t and o.tasks.start[task] == start
+    overuse = w.overuse
+    is_next: bool = (
+        overuse.next_task[node] == task and overuse.next_end[node] == t and overuse.tasks.start[task] == start
+    )
     return not is_next
 
 
 @compiled
 def begin_run(w: HasOveruse, t: int, node: int, task: int, stage: int, length: int) -> None:
     """Let a task run on a machine that takes `length` ns at full speed."""
-    o, rows, before = w.overuse, w.overuse.tasks, w.overuse.last[node]
+    overuse, rows, before = w.overuse, w.overuse.tasks, w.overuse.last[node]
     rows.stage[task], rows.start[task], rows.since[task], rows.end[task] = stage, t, t, t + length
     rows.left[task], rows.slow[task] = float(length), 1.0
-    rows.next[task], rows.previous[task], o.last[node] = NONE, before, task
+    rows.next[task], rows.previous[task], overuse.last[node] = NONE, before, task
     if before == NONE:
-        o.first[node] = task
+        overuse.first[node] = task
     else:
         rows.next[before] = task
-    for r in range(o.need.shape[1]):
-        o.needed[node, r] += o.need[stage, r]
+    for r in range(overuse.need.shape[1]):
+        overuse.needed[node, r] += overuse.need[stage, r]
     set_speeds(w, t, node)
 
 
 @compiled
 def end_run(w: HasOveruse, t: int, node: int, task: int) -> None:
     """Note that a task does not run any longer."""
-    o, rows = w.overuse, w.overuse.tasks
+    overuse, rows = w.overuse, w.overuse.tasks
     before, after = rows.previous[task], rows.next[task]
     if before == NONE:
-        o.first[node] = after
+        overuse.first[node] = after
     else:
         rows.next[before] = after
     if after == NONE:
-        o.last[node] = before
+        overuse.last[node] = before
     else:
         rows.previous[after] = before
-    for r in range(o.need.shape[1]):
-        o.needed[node, r] -= o.need[rows.stage[task], r]
+    for r in range(overuse.need.shape[1]):
+        overuse.needed[node, r] -= overuse.need[rows.stage[task], r]
     set_speeds(w, t, node)
 
 
 @inlined
 def lose_runs(w: HasOveruse, node: int) -> None:
     """Note that no task of a machine runs any longer, as it has failed."""
-    o = w.overuse
-    o.first[node], o.last[node], o.next_task[node], o.next_end[node] = NONE, NONE, NONE, NEVER
-    for r in range(o.need.shape[1]):
-        o.needed[node, r] = 0
+    overuse = w.overuse
+    overuse.first[node], overuse.last[node], overuse.next_task[node], overuse.next_end[node] = (
+        NONE,
+        NONE,
+        NONE,
+        NEVER,
+    )
+    for r in range(overuse.need.shape[1]):
+        overuse.needed[node, r] = 0
 
 
 @compiled
 def set_speeds(w: HasOveruse, t: int, node: int) -> None:
     """Find how fast each task of a machine runs from now on, when it ends, and which one ends first."""
-    o, rows = w.overuse, w.overuse.tasks
+    overuse, rows = w.overuse, w.overuse.tasks
     first_end: int = NEVER
     found: int = NONE
-    task = o.first[node]
+    task = overuse.first[node]
     while task != NONE:
-        slow = slowness(o, node, rows.stage[task])
+        slow = slowness(overuse, node, rows.stage[task])
         if slow != rows.slow[task]:
             left = max(rows.left[task] - (t - rows.since[task]) / rows.slow[task], 0.0)
             rows.left[task], rows.slow[task], rows.since[task] = left, slow, t
@@ -150,8 +157,8 @@ def set_speeds(w: HasOveruse, t: int, node: int) -> None:
         if rows.end[task] < first_end:
             first_end, found = rows.end[task], task
         task = rows.next[task]
-    is_new = found != o.next_task[node] or first_end != o.next_end[node]
-    o.next_task[node], o.next_end[node] = found, first_end
+    is_new = found != overuse.next_task[node] or first_end != overuse.next_end[node]
+    overuse.next_task[node], overuse.next_end[node] = found, first_end
     if found != NONE and is_new:
         if w.faults.active == 1:
             w.faults.tasks.end[found] = first_end
@@ -159,10 +166,10 @@ def set_speeds(w: HasOveruse, t: int, node: int) -> None:
 
 
 @inlined
-def slowness(o: Overuse, node: int, stage: int) -> float:
+def slowness(overuse: Overuse, node: int, stage: int) -> float:
     """Return how many ns a ns of a task's work takes on a machine."""
     most = 1.0
-    for r in range(o.need.shape[1]):
-        if o.need[stage, r] > 0 and o.needed[node, r] > o.capacity[node, r]:
-            most = max(most, o.needed[node, r] / o.capacity[node, r])
+    for r in range(overuse.need.shape[1]):
+        if overuse.need[stage, r] > 0 and overuse.needed[node, r] > overuse.capacity[node, r]:
+            most = max(most, overuse.needed[node, r] / overuse.capacity[node, r])
     return most

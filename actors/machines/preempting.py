@@ -83,29 +83,29 @@ def holds_lacking(w: DagWorld, task: int) -> bool:
 @compiled
 def next_victim(w: DagWorld, p: Manager, task: int, job: int) -> int:
     """Return the first task of a machine's list, from one on, that a job may evict and that holds what is lacking."""
-    e, queue = p.evictable, p.matcher.queue
+    evictable, queue = p.evictable, p.matcher.queue
     if not lacks(w):
         return NONE
-    while task != NONE and level_of(w, e, task) > e.level[job]:
+    while task != NONE and level_of(w, evictable, task) > evictable.level[job]:
         its_job = w.stages.job[w.stages.of_task[task]]
-        if holds_lacking(w, task) and (not e.within_queues or queue[its_job] == queue[job]):
+        if holds_lacking(w, task) and (not evictable.within_queues or queue[its_job] == queue[job]):
             return task
-        task = e.tasks.next[task]
+        task = evictable.tasks.next[task]
     return NONE
 
 
 @compiled
 def can_make_room(w: DagWorld, p: Manager, node: int, stage: int, t: int) -> bool:
     """Whether a task would fit on a machine after others are evicted; `found` has what these are."""
-    e, job = p.evictable, w.stages.job[stage]
-    e.found[0], e.found[1] = e.group.size, 0
+    evictable, job = p.evictable, w.stages.job[stage]
+    evictable.found[0], evictable.found[1] = evictable.group.size, 0
     note_lacking(w, node, stage)
-    task = next_victim(w, p, e.first[node], job)
+    task = next_victim(w, p, evictable.first[node], job)
     while task != NONE:
-        e.found[0] = level_of(w, e, task)
-        e.found[1] += t - e.tasks.since[task]
+        evictable.found[0] = level_of(w, evictable, task)
+        evictable.found[1] += t - evictable.tasks.since[task]
         give(w, task)
-        task = next_victim(w, p, e.tasks.next[task], job)
+        task = next_victim(w, p, evictable.tasks.next[task], job)
     return not lacks(w)
 
 
@@ -125,28 +125,28 @@ def machine_for(w: DagWorld, p: Manager, me: int, stage: int, t: int, only: int)
         only: the machine at hand, with heartbeats; else NONE: all of them for a stage that is to be considered for
             all, otherwise those where something has ended.
     """
-    e, m = p.evictable, p.matcher
-    below = e.level[w.stages.job[stage]] + 1
-    if below == e.group.size:
+    evictable, matcher = p.evictable, p.matcher
+    below = evictable.level[w.stages.job[stage]] + 1
+    if below == evictable.group.size:
         return NONE
-    lowest = e.group[below]
+    lowest = evictable.group[below]
     if only != NONE:
         return only if suffices(w, p, lowest, only, stage, t) else NONE
     best: int = NONE
-    if not m.run.is_fresh[stage]:
+    if not matcher.run.is_fresh[stage]:
         level, time = NONE, NONE
-        for i in range(w.first_node[me], w.first_node[me] + m.dirty_count[me]):
-            node = m.dirty[i]
+        for i in range(w.first_node[me], w.first_node[me] + matcher.dirty_count[me]):
+            node = matcher.dirty[i]
             if suffices(w, p, lowest, node, stage, t) and (
-                best == NONE or is_better(e, node, level, time, best)
+                best == NONE or is_better(evictable, node, level, time, best)
             ):
-                best, level, time = node, e.found[0], e.found[1]
+                best, level, time = node, evictable.found[0], evictable.found[1]
         return best
-    group, end = groups_of(w, e), w.first_node[me + 1]
-    if next_with_room_in(w, e.reach, e.ceiling, lowest, me, stage, w.first_node[me]) == end:
+    group, end = groups_of(w, evictable), w.first_node[me + 1]
+    if next_with_room_in(w, evictable.reach, evictable.ceiling, lowest, me, stage, w.first_node[me]) == end:
         return NONE
     if (
-        e.within_queues
+        evictable.within_queues
     ):  # of the tasks of a group only some may be evicted for this one: all machines are compared
         group = lowest + 1
     while best == NONE and group > lowest:
@@ -158,74 +158,74 @@ def machine_for(w: DagWorld, p: Manager, me: int, stage: int, t: int, only: int)
 @compiled
 def first_machine(w: DagWorld, p: Manager, me: int, stage: int, t: int, group: int) -> int:
     """Return the best machine of those on which tasks of a group, and of those below it, suffice; NONE if none is."""
-    e, end = p.evictable, w.first_node[me + 1]
+    evictable, end = p.evictable, w.first_node[me + 1]
     best, level, time, seen = NONE, NONE, NONE, np.int64(0)
-    node = next_with_room_in(w, e.reach, e.ceiling, group, me, stage, w.first_node[me])
+    node = next_with_room_in(w, evictable.reach, evictable.ceiling, group, me, stage, w.first_node[me])
     while node < end and seen < CANDIDATES:
         if can_make_room(w, p, node, stage, t):
             seen += 1
-            if best == NONE or is_better(e, node, level, time, best):
-                best, level, time = node, e.found[0], e.found[1]
-        node = next_with_room_in(w, e.reach, e.ceiling, group, me, stage, node + 1)
+            if best == NONE or is_better(evictable, node, level, time, best):
+                best, level, time = node, evictable.found[0], evictable.found[1]
+        node = next_with_room_in(w, evictable.reach, evictable.ceiling, group, me, stage, node + 1)
     return best
 
 
 @inlined
-def is_better(e: Evictable, node: int, level: int, time: int, best: int) -> bool:
+def is_better(evictable: Evictable, node: int, level: int, time: int, best: int) -> bool:
     """Whether what `found` says of a machine is better than what is known of another one."""
-    if e.found[0] != level:
-        return e.found[0] > level
-    return e.found[1] < time or (e.found[1] == time and node < best)
+    if evictable.found[0] != level:
+        return evictable.found[0] > level
+    return evictable.found[1] < time or (evictable.found[1] == time and node < best)
 
 
 @inlined
-def may_launch(w: DagWorld, m: Matcher, band: int, job: int, stage: int, own: bool) -> bool:
+def may_launch(w: DagWorld, matcher: Matcher, band: int, job: int, stage: int, own: bool) -> bool:
     """Whether a job might launch a task if it fitted; in the leftover part only what was not tried before it."""
-    if m.packing:
-        return m.rank[m.queue[job]] <= m.pack.most_used[band]
-    return own == is_own(w, m, job, stage)
+    if matcher.packing:
+        return matcher.rank[matcher.queue[job]] <= matcher.pack.most_used[band]
+    return own == is_own(w, matcher, job, stage)
 
 
 @compiled
-def worth(w: DagWorld, m: Matcher, me: int, band: int, stage: int) -> float:
+def worth(w: DagWorld, matcher: Matcher, me: int, band: int, stage: int) -> float:
     """Return the value of a task on an empty machine of mean size, less the work that its job has left."""
-    value, nodes = m.pack.priority[stage], w.first_node[me + 1] - w.first_node[me]
-    if m.pack.values.by_alignment:
+    value, nodes = matcher.pack.priority[stage], w.first_node[me + 1] - w.first_node[me]
+    if matcher.pack.values.by_alignment:
         aligned = 0.0
         for r in range(w.tasks.demand.shape[1]):
             aligned += w.tasks.demand[stage, r] * nodes / max(w.machines.total[me, r], np.int64(1))
         value *= aligned
-    return value - weight_of_work(m, band) * m.left[w.stages.job[stage]]
+    return value - weight_of_work(matcher, band) * matcher.left[w.stages.job[stage]]
 
 
 @inlined
-def goes_before(w: DagWorld, m: Matcher, me: int, band: int, stage: int, other: int, own: bool) -> bool:
+def goes_before(w: DagWorld, matcher: Matcher, me: int, band: int, stage: int, other: int, own: bool) -> bool:
     """Whether the turn of a stage comes before that of another one."""
-    if not m.packing:
-        return precedes(w, m, stage, other, own)
-    lacking = deficit(m.pack, band, w.stages.job[stage])
-    others = deficit(m.pack, band, w.stages.job[other])
+    if not matcher.packing:
+        return precedes(w, matcher, stage, other, own)
+    lacking = deficit(matcher.pack, band, w.stages.job[stage])
+    others = deficit(matcher.pack, band, w.stages.job[other])
     if lacking != others:
         return lacking > others
-    value, its = worth(w, m, me, band, stage), worth(w, m, me, band, other)
+    value, its = worth(w, matcher, me, band, stage), worth(w, matcher, me, band, other)
     return value > its or (value == its and stage < other)
 
 
 @inlined
-def holds_lower(w: DagWorld, e: Evictable, node: int, level: int) -> bool:
+def holds_lower(w: DagWorld, evictable: Evictable, node: int, level: int) -> bool:
     """Whether a machine runs a task of lower priority that may be evicted."""
-    return e.first[node] != NONE and level_of(w, e, e.first[node]) > level
+    return evictable.first[node] != NONE and level_of(w, evictable, evictable.first[node]) > level
 
 
 @compiled
 def has_freed(w: DagWorld, p: Manager, me: int, band: int, only: int) -> bool:
     """Whether stages that have been considered for all machines may evict: where something has ended since."""
-    e, m = p.evictable, p.matcher
-    level = np.int64(0) if e.within_queues else band - me * m.bands
+    evictable, matcher = p.evictable, p.matcher
+    level = np.int64(0) if evictable.within_queues else band - me * matcher.bands
     if only != NONE:
-        return holds_lower(w, e, only, level)
-    for i in range(w.first_node[me], w.first_node[me] + m.dirty_count[me]):
-        if holds_lower(w, e, m.dirty[i], level):
+        return holds_lower(w, evictable, only, level)
+    for i in range(w.first_node[me], w.first_node[me] + matcher.dirty_count[me]):
+        if holds_lower(w, evictable, matcher.dirty[i], level):
             return True
     return False
 
@@ -235,13 +235,13 @@ def place_in_turn(
     w: DagWorld, p: Manager, me: int, band: int, t: int, only: int, own: bool, stage: int, best: int
 ) -> int:
     """Return the machine where tasks are evicted for a stage, if its turn comes before that of `best`; NONE if none."""
-    m, job = p.matcher, w.stages.job[stage]
-    if w.tasks.ready[stage] == 0 or not may_launch(w, m, band, job, stage, own):
+    matcher, job = p.matcher, w.stages.job[stage]
+    if w.tasks.ready[stage] == 0 or not may_launch(w, matcher, band, job, stage, own):
         return NONE
-    if best != NONE and not goes_before(w, m, me, band, stage, best, own):
+    if best != NONE and not goes_before(w, matcher, me, band, stage, best, own):
         return NONE
     node = machine_for(w, p, me, stage, t, only)
-    if node != NONE and next_with_room(w, m, me, stage, w.first_node[me]) < w.first_node[me + 1]:
+    if node != NONE and next_with_room(w, matcher, me, stage, w.first_node[me]) < w.first_node[me + 1]:
         return NONE
     return node
 
@@ -293,50 +293,50 @@ def evict_in_turn(w: DagWorld, p: Manager, me: int, band: int, t: int, only: int
 @compiled
 def make_room(w: DagWorld, p: Manager, me: int, t: int) -> None:
     """Evict tasks for a task, and launch it; where one event may not send so many messages another one goes on."""
-    e = p.evictable
-    stage, node = e.making[me, 0], e.making[me, 1]
+    evictable = p.evictable
+    stage, node = evictable.making[me, 0], evictable.making[me, 1]
     if stage == NONE:
         return
     task, job = w.tasks.head[stage], w.stages.job[stage]
     note_lacking(w, node, stage)
-    victim = next_victim(w, p, e.first[node], job)
+    victim = next_victim(w, p, evictable.first[node], job)
     while victim != NONE and has_room(w, p):
-        following = e.tasks.next[victim]
+        following = evictable.tasks.next[victim]
         give(w, victim)
         stop(w, p, me, t, node, victim, task)
         victim = next_victim(w, p, following, job)
     if victim == NONE and has_room(w, p):
-        e.making[me, 0] = NONE
-        e.tasks.owed[task] -= 1
+        evictable.making[me, 0] = NONE
+        evictable.tasks.owed[task] -= 1
         for r in range(w.tasks.demand.shape[1]):
-            if e.asked[node] > 0:
-                withhold(w, p, node, r, max(e.won[me, r] - w.tasks.demand[stage, r], np.int64(0)))
-            e.won[me, r] = 0
+            if evictable.asked[node] > 0:
+                withhold(w, p, node, r, max(evictable.won[me, r] - w.tasks.demand[stage, r], np.int64(0)))
+            evictable.won[me, r] = 0
         launch(w, p, me, t, node, stage)
 
 
 @inlined
 def withhold(w: DagWorld, p: Manager, node: int, r: int, amount: int) -> None:
     """Take an amount from what a machine has free until it has answered; a negative one: give it back."""
-    e, m, free = p.evictable, p.matcher, w.machines.free
-    e.withheld[node, r] += amount
+    evictable, matcher, free = p.evictable, p.matcher, w.machines.free
+    evictable.withheld[node, r] += amount
     free[node, r] -= amount
-    shift_reach(w, e, node, r, np.int64(0), groups_of(w, e), -amount)
+    shift_reach(w, evictable, node, r, np.int64(0), groups_of(w, evictable), -amount)
     block = block_of(w, np.int64(0), node)
-    m.ceiling[block, r] = max(m.ceiling[block, r], free[node, r])
+    matcher.ceiling[block, r] = max(matcher.ceiling[block, r], free[node, r])
 
 
 @compiled
 def stop(w: DagWorld, p: Manager, me: int, t: int, node: int, task: int, for_task: int) -> None:
     """Have a machine stop a task. What it holds is for another one; its job has its work to do again."""
-    m, stage = p.matcher, w.stages.of_task[task]
+    matcher, stage = p.matcher, w.stages.of_task[task]
     job = w.stages.job[stage]
-    band = m.band[job]
+    band = matcher.band[job]
     remove_task(w, p.evictable, node, task, stage)
-    release(w, m, me, node, stage)
-    m.left[job] += m.work[stage]
-    m.total_left[band] += m.work[stage]
-    update_rank(w, m, me, job)
+    release(w, matcher, me, node, stage)
+    matcher.left[job] += matcher.work[stage]
+    matcher.total_left[band] += matcher.work[stage]
+    update_rank(w, matcher, me, job)
     p.evictable.tasks.for_task[task] = for_task
     p.evictable.tasks.owed[for_task] += 1
     p.evictable.asked[node] += 1
@@ -345,16 +345,16 @@ def stop(w: DagWorld, p: Manager, me: int, t: int, node: int, task: int, for_tas
     for_job = w.stages.job[w.stages.of_task[for_task]]
     send_stop_task(w, t, w.nodes.size + me, node, task, stage, for_job)
     p.launched[0] += 1
-    if m.leftover == NO_LEFTOVER:
-        make_queue_fresh(m, band, job)
+    if matcher.leftover == NO_LEFTOVER:
+        make_queue_fresh(matcher, band, job)
 
 
 @compiled
-def make_queue_fresh(m: Matcher, band: int, job: int) -> None:
+def make_queue_fresh(matcher: Matcher, band: int, job: int) -> None:
     """Have all stages of the jobs of a job's queue considered for all machines: their share has room again."""
-    for i in range(m.run.first_job[band], m.run.first_job[band] + m.num_active[band]):
-        if m.queue[m.active[i]] == m.queue[job]:
-            make_job_fresh(m.run, band, m.active[i])
+    for i in range(matcher.run.first_job[band], matcher.run.first_job[band] + matcher.num_active[band]):
+        if matcher.queue[matcher.active[i]] == matcher.queue[job]:
+            make_job_fresh(matcher.run, band, matcher.active[i])
 
 
 @inlined
@@ -371,18 +371,18 @@ def held_until_now(w: DagWorld, p: Manager, me: int, t: int, node: int, task: in
 
     Step 3: the task for which it was stopped is sent when it has waited for nothing else.
     """
-    e = p.evictable
-    waits = e.tasks.for_task[task]
+    evictable = p.evictable
+    waits = evictable.tasks.for_task[task]
     if waits == NONE:
-        remove_task(w, e, node, task, stage)
+        remove_task(w, evictable, node, task, stage)
         return True
-    e.tasks.for_task[task] = NONE
-    e.tasks.owed[waits] -= 1
-    e.asked[node] -= 1
-    if e.asked[node] == 0:
+    evictable.tasks.for_task[task] = NONE
+    evictable.tasks.owed[waits] -= 1
+    evictable.asked[node] -= 1
+    if evictable.asked[node] == 0:
         give_back(w, p, me, node)
-    if not is_to_wait(w, e, waits):
-        at = e.tasks.node[waits]
-        send_task(w, e, me, t, at, waits, w.stages.of_task[waits])
+    if not is_to_wait(w, evictable, waits):
+        at = evictable.tasks.node[waits]
+        send_task(w, evictable, me, t, at, waits, w.stages.of_task[waits])
         note_room(w, p.matcher, me, at)  # it may be evicted now
     return False

@@ -84,19 +84,19 @@ BLOCKED = np.int64(1) << 61
 @compiled
 def on_arrival(w: DagWorld, p: Manager, me: int, t: int) -> None:
     """Step 1."""
-    m, job = p.matcher, read_job(w)
-    band = m.band[job]
+    matcher, job = p.matcher, read_job(w)
+    band = matcher.band[job]
     following = job + w.first_node.size - 1  # the next one of this manager
     if following < w.work.size:
         messages.send_dag_arrival(w, w.work.submit[following], w.nodes.size + me, following)
     w.counts[N_ARRIVED] += w.jobs.unfinished[job]
     charge_server(w.cost, me, w.cost.per_job)
-    m.active[end_of_active(m, band)] = job
-    m.num_active[band] += 1
-    m.pack.got[job] = m.pack.given[band]
-    m.total_left[band] += m.left[job]
+    matcher.active[end_of_active(matcher, band)] = job
+    matcher.num_active[band] += 1
+    matcher.pack.got[job] = matcher.pack.given[band]
+    matcher.total_left[band] += matcher.left[job]
     for stage in range(w.first_stage[job], w.first_stage[job + 1]):
-        runnable.add_ready_tasks(w, m.run, band, stage)
+        runnable.add_ready_tasks(w, matcher.run, band, stage)
     p.shares_differ[band] = FALLEN
     forget_plans(p, me)
     request_match(w, p, me, t)
@@ -105,25 +105,25 @@ def on_arrival(w: DagWorld, p: Manager, me: int, t: int) -> None:
 @compiled
 def on_done(w: DagWorld, p: Manager, me: int, t: int) -> None:
     """Step 2."""
-    m = p.matcher
+    matcher = p.matcher
     task, stage, node, start, finish = messages.read_task_done(w)
     job = w.stages.job[stage]
-    band = m.band[job]
+    band = matcher.band[job]
     if not preempts(w) or held_until_now(w, p, me, t, node, task, stage):
-        release(w, m, me, node, stage)
+        release(w, matcher, me, node, stage)
     else:
-        m.left[job] -= m.work[stage]
-        m.total_left[band] -= m.work[stage]
-    update_rank(w, m, me, job)
+        matcher.left[job] -= matcher.work[stage]
+        matcher.total_left[band] -= matcher.work[stage]
+    update_rank(w, matcher, me, job)
     p.plan.packing.running[stage] -= 1
-    before = m.run.num_fresh[band]
-    if runnable.note_end(w, m.run, band, task, stage, start, finish):
+    before = matcher.run.num_fresh[band]
+    if runnable.note_end(w, matcher.run, band, task, stage, start, finish):
         forget_job(w, p, me, t, job)
         p.shares_differ[band] = max(p.shares_differ[band], RISEN)
-    elif m.leftover == NO_LEFTOVER:
-        make_queue_fresh(m, band, job)
+    elif matcher.leftover == NO_LEFTOVER:
+        make_queue_fresh(matcher, band, job)
     note_output(w, p, me, task, stage, start)
-    if m.run.num_fresh[band] != before:  # other tasks may be launched
+    if matcher.run.num_fresh[band] != before:  # other tasks may be launched
         p.plan.planned[job] = False
     forget_plans(p, me)
     request_match(w, p, me, t)
@@ -132,15 +132,15 @@ def on_done(w: DagWorld, p: Manager, me: int, t: int) -> None:
 @compiled
 def forget_job(w: DagWorld, p: Manager, me: int, t: int, job: int) -> None:
     """Remove a job that has ended. With the last one, the heartbeats of the machines end."""
-    m, band = p.matcher, p.matcher.band[job]
-    place = m.run.first_job[band]
-    while m.active[place] != job and place < end_of_active(m, band) - 1:
+    matcher, band = p.matcher, p.matcher.band[job]
+    place = matcher.run.first_job[band]
+    while matcher.active[place] != job and place < end_of_active(matcher, band) - 1:
         place += 1
-    m.num_active[band] -= 1
-    for i in range(place, end_of_active(m, band)):
-        m.active[i] = m.active[i + 1]
+    matcher.num_active[band] -= 1
+    for i in range(place, end_of_active(matcher, band)):
+        matcher.active[i] = matcher.active[i + 1]
     p.ended[me] += 1
-    if p.ended[me] == num_jobs(m, me) and w.heartbeat > 0:
+    if p.ended[me] == num_jobs(matcher, me) and w.heartbeat > 0:
         for node in range(w.first_node[me], w.first_node[me + 1]):
             send(w, t, w.nodes.size + me, node, messages.STOP, NONE, NONE, NONE, NONE)
 
@@ -148,7 +148,7 @@ def forget_job(w: DagWorld, p: Manager, me: int, t: int, job: int) -> None:
 @compiled
 def on_lost(w: DagWorld, p: Manager, me: int, t: int) -> None:
     """Note that a task was lost with its machine, or evicted, and may be launched again."""
-    m = p.matcher
+    matcher = p.matcher
     job, task, node, history, start = read_lost(w)
     stage = w.stages.of_task[task]
     w.counts[N_SENT_AGAIN] += 1
@@ -156,10 +156,10 @@ def on_lost(w: DagWorld, p: Manager, me: int, t: int) -> None:
     if preempts(w) and start != NONE:  # a job starts with the first attempt at a task
         w.jobs.start[job] = min(w.jobs.start[job], start)
     if not preempts(w) or held_until_now(w, p, me, t, node, task, stage):
-        release(w, m, me, node, stage)
-        m.left[job] += m.work[stage]
-        m.total_left[m.band[job]] += m.work[stage]
-    update_rank(w, m, me, job)
+        release(w, matcher, me, node, stage)
+        matcher.left[job] += matcher.work[stage]
+        matcher.total_left[matcher.band[job]] += matcher.work[stage]
+    update_rank(w, matcher, me, job)
     p.plan.packing.running[stage] -= 1
     p.plan.planned[job] = False
     forget_plans(p, me)
@@ -189,11 +189,13 @@ def block(w: DagWorld, ceiling: np.ndarray, per_block: int) -> bool:
 def on_node_state(w: DagWorld, p: Manager, t: int) -> None:
     """Note that a machine is down, or up again and has room."""
     node, _, _ = read_node_state(w)
-    me, e = w.manager[node], p.evictable
+    me, evictable = w.manager[node], p.evictable
     free, failures = w.machines.free[node, 0], w.faults.actors.heard[node] >> 1
     is_up_again = block(w, p.matcher.ceiling, BLOCK)
     for r in range(w.machines.free.shape[1]):
-        shift_reach(w, e, node, r, np.int64(0), groups_of(w, e), w.machines.free[node, 0] - free)
+        shift_reach(
+            w, evictable, node, r, np.int64(0), groups_of(w, evictable), w.machines.free[node, 0] - free
+        )
     if not is_here(w.queue, w.nodes.size + me):
         return  # other partitions have a copy of the state alone
     may_run_again = can_lose_outputs(w.inputs) and w.faults.actors.heard[node] >> 1 > failures
@@ -234,25 +236,25 @@ def run_lost_again(w: DagWorld, p: Manager, me: int) -> None:
 @compiled
 def note_reopened(w: DagWorld, p: Manager, me: int) -> None:
     """Note which tasks run again, and which wait again; those that wait for no other may be launched."""
-    s, m, book = w.stages, p.matcher, w.stages.lineage
+    stages, matcher, book = w.stages, p.matcher, w.stages.lineage
     for i in range(book.num_withdrawn[0]):
         stage = book.withdrawn[i]
         if w.tasks.ready[stage] > 0:
-            runnable.list_again(w, m.run, m.band[s.job[stage]], stage)
+            runnable.list_again(w, matcher.run, matcher.band[stages.job[stage]], stage)
     for i in range(book.num_reopened[0]):
-        stage = s.of_task[book.reopened[i]]
-        job = s.job[stage]
+        stage = stages.of_task[book.reopened[i]]
+        job = stages.job[stage]
         w.counts[N_RUN_AGAIN] += 1
         w.counts[N_FINISHED] -= 1
         w.counts[N_STARTED] -= 1
         w.jobs.unfinished[job] += 1
-        m.left[job] += m.work[stage]
-        m.total_left[m.band[job]] += m.work[stage]
-        update_rank(w, m, me, job)
+        matcher.left[job] += matcher.work[stage]
+        matcher.total_left[matcher.band[job]] += matcher.work[stage]
+        update_rank(w, matcher, me, job)
         p.plan.planned[job] = False
     for i in range(book.num_reopened[0]):
-        stage = s.of_task[book.reopened[i]]
-        runnable.add_if_complete(w, m.run, m.band[s.job[stage]], stage, book.reopened[i])
+        stage = stages.of_task[book.reopened[i]]
+        runnable.add_if_complete(w, matcher.run, matcher.band[stages.job[stage]], stage, book.reopened[i])
     forget_changes(book)
 
 
@@ -290,15 +292,15 @@ def request_match(w: DagWorld, p: Manager, me: int, t: int) -> None:
 @compiled
 def on_match(w: DagWorld, p: Manager, me: int, t: int) -> None:
     """Step 3 for all machines; it goes on with another event where it launches more than one may."""
-    m = p.matcher
+    matcher = p.matcher
     p.due[me] = False
     begin_match(w, p)
     if preempts(w):
         make_room(w, p, me, t)
-    last = (me + 1) * m.bands - 1
+    last = (me + 1) * matcher.bands - 1
     nearest: int = NEVER
-    for band in range(me * m.bands, last + 1):
-        if m.run.num_jobs[band] > 0 or band == last:
+    for band in range(me * matcher.bands, last + 1):
+        if matcher.run.num_jobs[band] > 0 or band == last:
             nearest = min(nearest, begin_band(w, p, me, band, t))
             if band == last:
                 set_alarm(w, p, me, t, nearest)
@@ -307,60 +309,60 @@ def on_match(w: DagWorld, p: Manager, me: int, t: int) -> None:
                 evict_for(w, p, me, band, t, NONE)
         end_band(p, band)
     if preempts(w) and has_room(w, p):
-        forget_dirty(w, m, me)
+        forget_dirty(w, matcher, me)
     # A job that could not launch while its stages went over machines may do so after another launch, or eviction.
-    is_final = m.pack.values.fairness == 0.0 and not (preempts(w) and m.leftover == NO_LEFTOVER)
+    is_final = matcher.pack.values.fairness == 0.0 and not (preempts(w) and matcher.leftover == NO_LEFTOVER)
     is_settled = has_room(w, p) and (is_final or p.launched[0] == 0)
     if is_settled:
-        forget_all_fresh(m, me)
-    if runnable.add_children(w, m.run, m.band) or not is_settled:
+        forget_all_fresh(matcher, me)
+    if runnable.add_children(w, matcher.run, matcher.band) or not is_settled:
         request_match(w, p, me, t)
 
 
 @inlined
 def match_band(w: DagWorld, p: Manager, me: int, band: int, t: int, is_last: bool) -> None:
     """Step 3 for the jobs of a band; the last one notes which machines need not be considered again."""
-    m = p.matcher
-    waiting = m.dirty_count[me]
+    matcher = p.matcher
+    waiting = matcher.dirty_count[me]
     while waiting > 0 and has_room(w, p):
         waiting -= 1
-        node = m.dirty[w.first_node[me] + waiting]
+        node = matcher.dirty[w.first_node[me] + waiting]
         fill(w, p, band, t, node)
         if is_last and has_room(w, p):
-            m.is_dirty[node] = False
-            m.dirty_count[me] = waiting
-    if m.packing:
+            matcher.is_dirty[node] = False
+            matcher.dirty_count[me] = waiting
+    if matcher.packing:
         pack_fresh(w, p, me, band, t)
     else:
         place_fresh(w, p, me, band, t, True)
-        if m.leftover != NO_LEFTOVER:
+        if matcher.leftover != NO_LEFTOVER:
             place_fresh(w, p, me, band, t, False)
 
 
 @inlined
-def forget_all_fresh(m: Matcher, me: int) -> None:
+def forget_all_fresh(matcher: Matcher, me: int) -> None:
     """Note that all stages of a manager have been considered for all machines."""
-    for band in range(me * m.bands, (me + 1) * m.bands):
-        runnable.forget_fresh(m.run, band)
+    for band in range(me * matcher.bands, (me + 1) * matcher.bands):
+        runnable.forget_fresh(matcher.run, band)
 
 
 @inlined
 def on_free(w: DagWorld, p: Manager, me: int, t: int) -> None:
     """Step 3 at a heartbeat; it goes on with another event where the machine takes more tasks than one may launch."""
-    m, node = p.matcher, messages.read_free(w)
-    forget_all_fresh(m, me)
-    forget_dirty(w, m, me)
+    matcher, node = p.matcher, messages.read_free(w)
+    forget_all_fresh(matcher, me)
+    forget_dirty(w, matcher, me)
     begin_match(w, p)
     if preempts(w):
         make_room(w, p, me, t)
-    for band in range(me * m.bands, (me + 1) * m.bands):
-        if m.run.num_jobs[band] > 0:
+    for band in range(me * matcher.bands, (me + 1) * matcher.bands):
+        if matcher.run.num_jobs[band] > 0:
             begin_band(w, p, me, band, t)
             fill(w, p, band, t, node)
             if preempts(w):
                 evict_for(w, p, me, band, t, node)
         end_band(p, band)
-    if runnable.add_children(w, m.run, m.band) or not has_room(w, p):
+    if runnable.add_children(w, matcher.run, matcher.band) or not has_room(w, p):
         messages.send_free_again(w, t, w.nodes.size + me, node)
 
 

@@ -69,14 +69,14 @@ def add_ready(w: DagWorld, run: Runnable, band: int, stage: int, task: int) -> N
 @compiled
 def list_ready(w: DagWorld, run: Runnable, band: int, stage: int, task: int) -> None:
     """Note that a task may be launched."""
-    s, job = w.tasks, w.stages.job[stage]
-    s.next[task] = NONE
+    tasks, job = w.tasks, w.stages.job[stage]
+    tasks.next[task] = NONE
     if w.inputs.phase.size > 0:
         w.inputs.phase[task] = READY
-    if s.ready[stage] > 0:
-        s.next[s.tail[stage]] = task
+    if tasks.ready[stage] > 0:
+        tasks.next[tasks.tail[stage]] = task
     else:
-        s.head[stage] = task
+        tasks.head[stage] = task
         if run.first[job] == NONE:
             run.jobs[end_of_jobs(run, band)], run.place[job] = job, end_of_jobs(run, band)
             run.num_jobs[band] += 1
@@ -88,8 +88,8 @@ def list_ready(w: DagWorld, run: Runnable, band: int, stage: int, task: int) -> 
             run.first[job] = stage
         else:
             run.next[before] = stage
-    s.tail[stage] = task
-    s.ready[stage] += 1
+    tasks.tail[stage] = task
+    tasks.ready[stage] += 1
 
 
 @inlined
@@ -134,16 +134,16 @@ def take_ready(w: DagWorld, run: Runnable, band: int, stage: int, wanted: int) -
     One that is not the next stays in the list until it would be. No task comes into it twice: where some are `wanted`,
     none is lost or evicted.
     """
-    s, job, phase = w.tasks, w.stages.job[stage], w.inputs.phase
-    task = s.head[stage] if wanted == NONE else wanted
-    s.ready[stage] -= 1
+    tasks, job, phase = w.tasks, w.stages.job[stage], w.inputs.phase
+    task = tasks.head[stage] if wanted == NONE else wanted
+    tasks.ready[stage] -= 1
     if phase.size == 0:
-        s.head[stage] = s.next[task]
+        tasks.head[stage] = tasks.next[task]
     else:
         phase[task] = LAUNCHED
-        while s.ready[stage] > 0 and phase[s.head[stage]] != READY:
-            s.head[stage] = s.next[s.head[stage]]
-    if s.ready[stage] == 0:
+        while tasks.ready[stage] > 0 and phase[tasks.head[stage]] != READY:
+            tasks.head[stage] = tasks.next[tasks.head[stage]]
+    if tasks.ready[stage] == 0:
         unlist_stage(run, band, job, stage)
     return task
 
@@ -167,10 +167,10 @@ def unlist_stage(run: Runnable, band: int, job: int, stage: int) -> None:
 @compiled
 def list_again(w: DagWorld, run: Runnable, band: int, stage: int) -> None:
     """Take those tasks of a stage out of the list of tasks that may be launched that wait again."""
-    s, phase = w.stages, w.inputs.phase
-    unlist_stage(run, band, s.job[stage], stage)
+    stages, phase = w.stages, w.inputs.phase
+    unlist_stage(run, band, stages.job[stage], stage)
     w.tasks.ready[stage] = 0
-    for task in range(s.first_task[stage], s.first_task[stage + 1]):
+    for task in range(stages.first_task[stage], stages.first_task[stage + 1]):
         if phase[task] == READY:
             phase[task] = WAITING
             add_if_complete(w, run, band, stage, task)
@@ -218,14 +218,14 @@ def add_children(w: DagWorld, run: Runnable, bands: np.ndarray) -> bool:
     Args:
         bands: [J] of jobs.
     """
-    s, has_more = w.stages, False
+    stages, has_more = w.stages, False
     for i in range(run.num_whole[0]):
         stage = run.whole[i]
-        for edge in range(s.first_child[stage], s.first_child[stage + 1]):
-            child = s.child[edge]
+        for edge in range(stages.first_child[stage], stages.first_child[stage + 1]):
+            child = stages.child[edge]
             if w.inputs.at_launch[edge] == 1:
-                end_wait(s, edge)
-                add_ready_tasks(w, run, bands[s.job[stage]], child)
+                end_wait(stages, edge)
+                add_ready_tasks(w, run, bands[stages.job[stage]], child)
                 has_more = has_more or w.tasks.ready[child] > 0
     run.num_whole[0] = 0
     return has_more
@@ -234,20 +234,20 @@ def add_children(w: DagWorld, run: Runnable, bands: np.ndarray) -> bool:
 @compiled
 def note_end(w: DagWorld, run: Runnable, band: int, task: int, stage: int, start: int, finish: int) -> bool:
     """Note that a task has ended; return whether its job has."""
-    s, job = w.stages, w.stages.job[stage]
+    stages, job = w.stages, w.stages.job[stage]
     w.jobs.start[job] = min(w.jobs.start[job], start)
     w.jobs.finish[job] = max(w.jobs.finish[job], finish)
-    s.unfinished[stage] -= 1
+    stages.unfinished[stage] -= 1
     w.jobs.unfinished[job] -= 1
     if w.inputs.phase.size > 0:
         w.inputs.phase[task] = ENDED
-    for edge in range(s.first_child[stage], s.first_child[stage + 1]):
-        child = s.child[edge]
-        if s.one_to_one[edge] == 1:
-            its = s.first_task[child] + task - s.first_task[stage]
+    for edge in range(stages.first_child[stage], stages.first_child[stage + 1]):
+        child = stages.child[edge]
+        if stages.one_to_one[edge] == 1:
+            its = stages.first_task[child] + task - stages.first_task[stage]
             w.stages.task_waiting[its] -= 1
             add_if_complete(w, run, band, child, its)
-        elif s.unfinished[stage] == 0 and not is_at_launch(w, edge):
-            end_wait(s, edge)
+        elif stages.unfinished[stage] == 0 and not is_at_launch(w, edge):
+            end_wait(stages, edge)
             add_ready_tasks(w, run, band, child)
     return w.jobs.unfinished[job] == 0

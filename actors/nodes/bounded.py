@@ -117,14 +117,14 @@ def send_back(w: World, queues: BoundedQueues, t: int, node: int, entry: int, be
 @compiled
 def lowest_of(w: World, node: int) -> int:
     """Return the lowest priority of a task that waits, the last one, or that runs and may be evicted; NEVER of none."""
-    lowest, p, tasks = NEVER, w.preemption, w.faults.tasks
+    lowest, preemption, tasks = NEVER, w.preemption, w.faults.tasks
     if w.nodes.head[node] != NONE:
         lowest = w.priority[w.entries.job[w.nodes.tail[node]]]
     if preempts(w):
         task = w.faults.actors.running[node]
         while task != NONE:
             priority = w.priority[tasks.job[task]]
-            if priority < min(lowest, p.below) and evictions_of(w, task) < p.most:
+            if priority < min(lowest, preemption.below) and evictions_of(w, task) < preemption.most:
                 lowest = priority
             task = tasks.next[task]
     return lowest

@@ -203,36 +203,36 @@ def make_contention(
 
 
 @inlined
-def contended_resources(c: Contention) -> int:
+def contended_resources(contention: Contention) -> int:
     """The resources whose CRV is above the threshold, as bits."""
-    return c.hot[0]
+    return contention.hot[0]
 
 
 @inlined
-def on_announced(w: World, c: Contention) -> None:
+def on_announced(w: World, contention: Contention) -> None:
     """Note an announcement of the monitor."""
     resource, crv, counts = read_announced(w)
     if resource == NONE:
-        c.open[0] = counts
+        contention.open[0] = counts
     else:
-        c.crv[resource] = crv
+        contention.crv[resource] = crv
     hot = np.int64(0)
-    for r in range(c.crv.size):
-        if c.open[0] == 1 and c.crv[r] > 0:
+    for r in range(contention.crv.size):
+        if contention.open[0] == 1 and contention.crv[r] > 0:
             hot |= np.int64(1) << r
-    c.hot[0] = hot
+    contention.hot[0] = hot
 
 
 @inlined
-def on_contended_node(w: World, c: Contention, t: int, kind: int, node: int) -> None:
+def on_contended_node(w: World, contention: Contention, t: int, kind: int, node: int) -> None:
     """Handle a message to a node, other than its heartbeat."""
     void, level, idle = w.faults.active == 1 and is_void(w, node), NONE, idle_slots(w, node)
-    note_idle(c.nodes, node, t, idle / c.slots[node])
+    note_idle(contention.nodes, node, t, idle / contention.slots[node])
     if kind == FAIL:
-        invalidate_report(c, node, t)
+        invalidate_report(contention, node, t)
     elif kind == TASK_END and not void:
         _, _, start = read_task_end(w)
-        note_service(c.nodes, node, float(t - start) / c.slots[node], c.window)
+        note_service(contention.nodes, node, float(t - start) / contention.slots[node], contention.window)
     elif kind == PROBE and w.work.is_long[read_job(w)] == 0:
         _, _, level, _, _, _ = read_probe(w)
     elif (
@@ -241,86 +241,86 @@ def on_contended_node(w: World, c: Contention, t: int, kind: int, node: int) -> 
         _, _, level = read_task_sent(w)
     serves, _ = take_in(w, node)
     if serves:
-        serve_contended(w, c, t, node)
-    evicts = note_evicted(w.preemption.ran, c, node)
-    if c.reporting and not void and kind != FAIL and c.nodes.to_report[node] == 0:
+        serve_contended(w, contention, t, node)
+    evicts = note_evicted(w.preemption.ran, contention, node)
+    if contention.reporting and not void and kind != FAIL and contention.nodes.to_report[node] == 0:
         # Entries that ask for a resource have arrived or may have left, or the expected wait has changed.
-        asks = level != NONE or c.nodes.asked[node] != 0
+        asks = level != NONE or contention.nodes.asked[node] != 0
         wait_changes = kind == TASK_END or evicts or (idle > 0) != (idle_slots(w, node) > 0)
-        if asks or c.gated or (wait_changes and wait_has_changed(w, c, node)):
-            expect_report(w, c, t, node)
+        if asks or contention.gated or (wait_changes and wait_has_changed(w, contention, node)):
+            expect_report(w, contention, t, node)
 
 
 @inlined
-def note_evicted(ran: np.ndarray, c: Contention, node: int) -> bool:
+def note_evicted(ran: np.ndarray, contention: Contention, node: int) -> bool:
     """Note the attempts that a node has ended in this event; return whether there were any."""
     if ran.size == 0 or ran[0] == 0:
         return False
     for i in range(ran[0]):
-        note_service(c.nodes, node, float(ran[1 + i]) / c.slots[node], c.window)
+        note_service(contention.nodes, node, float(ran[1 + i]) / contention.slots[node], contention.window)
     ran[0] = 0
     return True
 
 
 @compiled
-def invalidate_report(c: Contention, node: int, t: int) -> None:
+def invalidate_report(contention: Contention, node: int, t: int) -> None:
     """Invalidate the last report of a node that fails: its queue is lost."""
-    reset_service(c.nodes, node, t)
-    c.nodes.wait[node], c.busy[node], c.nodes.asked[node] = 0, 0, 0
-    for r in range(c.counts.size):
-        c.reported[0, node, r], c.reported[1, node, r] = 0, 0
+    reset_service(contention.nodes, node, t)
+    contention.nodes.wait[node], contention.busy[node], contention.nodes.asked[node] = 0, 0, 0
+    for r in range(contention.counts.size):
+        contention.reported[0, node, r], contention.reported[1, node, r] = 0, 0
 
 
 @inlined
-def serve_contended(w: World, c: Contention, t: int, node: int) -> None:
+def serve_contended(w: World, contention: Contention, t: int, node: int) -> None:
     """Give idle slots to the next entries."""
     last = last_message(w, node)
     while w.nodes.idle[node] > 0 or preempts(w):
         # A task is evicted for the first entry, not for one that the CRV would let go before it.
-        entry, before = next_contended(w, c, node) if w.nodes.idle[node] > 0 else next_entry(w, node)
+        entry, before = next_contended(w, contention, node) if w.nodes.idle[node] > 0 else next_entry(w, node)
         if not give_slot(w, t, node, entry, before, last):
             break
 
 
 @inlined
-def next_contended(w: World, c: Contention, node: int) -> tuple[int, int]:
+def next_contended(w: World, contention: Contention, node: int) -> tuple[int, int]:
     """Find the next entry to serve and the one in front of it; NONE if none waits."""
     entry = w.nodes.head[node]
     if entry != NONE and w.entries.next[entry] != NONE:
-        if c.open[0] == 1 and c.reorder and is_contended(w, c, node):
-            return pick_by_crv(w, c, node)
-        if not c.shortest_first:
+        if contention.open[0] == 1 and contention.reorder and is_contended(w, contention, node):
+            return pick_by_crv(w, contention, node)
+        if not contention.shortest_first:
             return pick_first(w, node)
     return next_entry(w, node)
 
 
 @inlined
-def is_contended(w: World, c: Contention, node: int) -> bool:
+def is_contended(w: World, contention: Contention, node: int) -> bool:
     """Whether the queue is to be served by the CRV."""
-    if c.static:
+    if contention.static:
         return True
-    if contended_resources(c) == 0:
+    if contended_resources(contention) == 0:
         return False
     entry = w.nodes.head[node]
     while entry != NONE:
-        if asks_of(w, c, entry) & contended_resources(c) != 0:
+        if asks_of(w, contention, entry) & contended_resources(contention) != 0:
             return True
         entry = w.entries.next[entry]
     return False
 
 
 @inlined
-def crv_of(w: World, c: Contention, entry: int) -> int:
+def crv_of(w: World, contention: Contention, entry: int) -> int:
     """The greatest CRV of the resources that an entry asks for, 0 if it asks for none."""
-    asks, most = asks_of(w, c, entry), np.int64(0)
-    for r in range(c.crv.size):
+    asks, most = asks_of(w, contention, entry), np.int64(0)
+    for r in range(contention.crv.size):
         if asks >> r & 1 == 1:
-            most = max(most, c.crv[r])
+            most = max(most, contention.crv[r])
     return most
 
 
 @compiled
-def pick_by_crv(w: World, c: Contention, node: int) -> tuple[int, int]:
+def pick_by_crv(w: World, contention: Contention, node: int) -> tuple[int, int]:
     """Find the entry with the greatest CRV and the one in front of it, within the bound on starvation.
 
     A long entry at the front goes first; one that is chosen from further back ends the scan, as in `pick_shortest`. By
@@ -338,13 +338,13 @@ def pick_by_crv(w: World, c: Contention, node: int) -> tuple[int, int]:
             is_long = w.work.is_long[job] == 1
             if chosen != NONE and goes_before(w, rows.job[chosen], job):
                 break
-            if is_long and c.static and chosen != NONE:
+            if is_long and contention.static and chosen != NONE:
                 break
-            estimate, crv = w.work.estimate[job], crv_of(w, c, entry)
+            estimate, crv = w.work.estimate[job], crv_of(w, contention, entry)
             remaining = 0.0
-            if not c.static and c.shortest_first:
+            if not contention.static and contention.shortest_first:
                 remaining = remaining_work(w, entry)
-            if c.weighted:
+            if contention.weighted:
                 remaining, crv = remaining / max(float(crv) / float(UNIT), 1.0), np.int64(0)
             if (crv > most or (crv == most and remaining < least)) and estimate <= slack:
                 chosen, in_front, most, least, passes = entry, before, crv, remaining, some_wait
@@ -373,31 +373,31 @@ MOST_WAIT = 2.0**60
 
 
 @inlined
-def wait_now(w: World, c: Contention, node: int) -> float:
+def wait_now(w: World, contention: Contention, node: int) -> float:
     """How long a task that comes to the node now is expected to wait, ns."""
-    return expected_wait(c.nodes, node, idle_slots(w, node), c.window, c.rho_cap)
+    return expected_wait(contention.nodes, node, idle_slots(w, node), contention.window, contention.rho_cap)
 
 
 @inlined
-def wait_has_changed(w: World, c: Contention, node: int) -> bool:
+def wait_has_changed(w: World, contention: Contention, node: int) -> bool:
     """Whether the expected wait differs from the reported one by more than the tolerance."""
-    return differs(c, wait_now(w, c, node), c.nodes.wait[node])
+    return differs(contention, wait_now(w, contention, node), contention.nodes.wait[node])
 
 
 @inlined
-def differs(c: Contention, wait: float, before: int) -> bool:
+def differs(contention: Contention, wait: float, before: int) -> bool:
     """Whether a new expected wait must be reported; a wait that has become 0 always is."""
-    return abs(wait - before) > c.change * before or (wait == 0.0 and before > 0)
+    return abs(wait - before) > contention.change * before or (wait == 0.0 and before > 0)
 
 
 @inlined
-def expect_report(w: World, c: Contention, t: int, node: int) -> None:
+def expect_report(w: World, contention: Contention, t: int, node: int) -> None:
     """Schedule the node's report at the first heartbeat from `t` on."""
-    c.nodes.to_report[node] = 1
-    c.ring[c.round.end[0] % c.ring.size] = node
-    c.round.end[0] += 1
-    if c.round.end[0] - c.round.next[0] == 1:
-        beat = (t + c.heartbeat - 1) // c.heartbeat * c.heartbeat
+    contention.nodes.to_report[node] = 1
+    contention.ring[contention.round.end[0] % contention.ring.size] = node
+    contention.round.end[0] += 1
+    if contention.round.end[0] - contention.round.next[0] == 1:
+        beat = (t + contention.heartbeat - 1) // contention.heartbeat * contention.heartbeat
         schedule(w, beat, HEARTBEAT, w.queue.now.first[0])
 
 
@@ -410,28 +410,28 @@ def schedule(w: World, time: int, kind: int, actor: int) -> None:
 
 
 @compiled
-def on_heartbeat(w: World, c: Contention, t: int) -> None:
+def on_heartbeat(w: World, contention: Contention, t: int) -> None:
     """Let nodes report what is new, as many as one event has room for; the others report in a further event."""
-    most, together = max((c.crv.size + 1) // 2, 1), are_together(w)
+    most, together = max((contention.crv.size + 1) // 2, 1), are_together(w)
     left: int = w.queue.room - 4
     done = 0
-    while c.round.next[0] < c.round.end[0] and left >= most:
-        node = c.ring[c.round.next[0] % c.ring.size]
-        c.round.next[0] += 1
-        c.nodes.to_report[node] = 0
+    while contention.round.next[0] < contention.round.end[0] and left >= most:
+        node = contention.ring[contention.round.next[0] % contention.ring.size]
+        contention.round.next[0] += 1
+        contention.nodes.to_report[node] = 0
         if not is_down(w, node):
-            messages = report(w, c, t, node, together)
+            messages = report(w, contention, t, node, together)
             w.counts[N_REPORTS] += messages > 0
             if together:
-                c.round.messages[0] += messages
+                contention.round.messages[0] += messages
             else:
                 left -= messages
         done += 1
     w.queue.now.events[0] += done - 1  # one for each node
-    if c.round.messages[0] > 0:
+    if contention.round.messages[0] > 0:
         # They arrive before the next heartbeat: a heartbeat is longer than the network delay.
         schedule(w, t + w.network.cross_ns, WAIT_REPORTS, np.int64(w.queue.seq.size - 1))
-    if c.round.next[0] < c.round.end[0]:
+    if contention.round.next[0] < contention.round.end[0]:
         schedule(w, t, HEARTBEAT, w.queue.now.first[0])
 
 
@@ -442,46 +442,52 @@ def are_together(w: World) -> bool:
 
 
 @inlined
-def report(w: World, c: Contention, t: int, node: int, together: bool) -> int:
+def report(w: World, contention: Contention, t: int, node: int, together: bool) -> int:
     """Report what is new at a node; return the number of messages."""
-    rows, changed = c.nodes, np.int64(0)
+    rows, changed = contention.nodes, np.int64(0)
     waiting: int = NONE
-    wait = wait_now(w, c, node)
-    is_other = differs(c, wait, rows.wait[node])
-    if c.gated and c.slots[node] - idle_slots(w, node) != c.busy[node]:
-        c.busy[node], is_other = c.slots[node] - idle_slots(w, node), True
+    wait = wait_now(w, contention, node)
+    is_other = differs(contention, wait, rows.wait[node])
+    if contention.gated and contention.slots[node] - idle_slots(w, node) != contention.busy[node]:
+        contention.busy[node], is_other = contention.slots[node] - idle_slots(w, node), True
     if is_other:
         rows.wait[node] = np.int64(min(wait, MOST_WAIT))
     asked = rows.asked[node]
-    rows.asked[node] = count_queue(w, c, node)
+    rows.asked[node] = count_queue(w, contention, node)
     asked |= rows.asked[node]
     r = 0
     while asked != 0:
         if asked & 1 == 1:
-            entries, scarcity = min(c.counts[r], MOST_ENTRIES), min(c.total[r], MOST_SCARCITY)
-            c.counts[r], c.total[r] = 0, 0
-            more, scarcer = entries - c.reported[0, node, r], scarcity - c.reported[1, node, r]
+            entries, scarcity = (
+                min(contention.counts[r], MOST_ENTRIES),
+                min(contention.total[r], MOST_SCARCITY),
+            )
+            contention.counts[r], contention.total[r] = 0, 0
+            more, scarcer = (
+                entries - contention.reported[0, node, r],
+                scarcity - contention.reported[1, node, r],
+            )
             if more != 0 or scarcer != 0:
-                c.reported[0, node, r], c.reported[1, node, r] = entries, scarcity
+                contention.reported[0, node, r], contention.reported[1, node, r] = entries, scarcity
                 changed += 1
                 if together:
-                    c.more[0, r] += more
-                    c.more[1, r] += scarcer
+                    contention.more[0, r] += more
+                    contention.more[1, r] += scarcer
                 elif changed & 1 == 1:
                     waiting = r
                 else:
-                    send_report(w, c, t, node, waiting, r)
+                    send_report(w, contention, t, node, waiting, r)
         asked, r = asked >> 1, r + 1
     if together:
         if is_other:
-            add_load(c, node)
+            add_load(contention, node)
     elif changed & 1 == 1 or (is_other and changed == 0):
-        send_report(w, c, t, node, waiting if changed > 0 else NONE, NONE)
+        send_report(w, contention, t, node, waiting if changed > 0 else NONE, NONE)
     return max((changed + 1) // 2, np.int64(is_other))
 
 
 @inlined
-def count_queue(w: World, c: Contention, node: int) -> int:
+def count_queue(w: World, contention: Contention, node: int) -> int:
     """Count the queued entries that ask for each resource, and add up their scarcity; returns the resources as bits.
 
     `counts` and `total` are 0 before.
@@ -489,48 +495,48 @@ def count_queue(w: World, c: Contention, node: int) -> int:
     found = np.int64(0)
     entry = w.nodes.head[node]
     while entry != NONE:
-        asks, r, count = asks_of(w, c, entry), 0, length_of(w.entries, entry)
+        asks, r, count = asks_of(w, contention, entry), 0, length_of(w.entries, entry)
         found |= asks
         while asks != 0:
             if asks & 1 == 1:
-                c.counts[r] += count
-                c.total[r] += count * c.scarcity[w.entries.level[entry], r]
+                contention.counts[r] += count
+                contention.total[r] += count * contention.scarcity[w.entries.level[entry], r]
             asks, r = asks >> 1, r + 1
         entry = w.entries.next[entry]
     return found
 
 
 @inlined
-def asks_of(w: World, c: Contention, entry: int) -> int:
+def asks_of(w: World, contention: Contention, entry: int) -> int:
     """The resources that an entry asks for, as bits; one of a long job does not count as asking."""
     level = w.entries.level[entry]
     if level == NONE or w.work.is_long[w.entries.job[entry]] == 1:
         return np.int64(0)
-    return c.asks[level]
+    return contention.asks[level]
 
 
 @inlined
-def add_load(c: Contention, node: int) -> None:
+def add_load(contention: Contention, node: int) -> None:
     """Add the node's load to the event of this heartbeat."""
-    i, rows = c.round.loads[0], c.loads
-    rows.node[i], rows.wait[i], rows.busy[i] = node, c.nodes.wait[node], c.busy[node]
-    c.round.loads[0] = i + 1
+    i, rows = contention.round.loads[0], contention.loads
+    rows.node[i], rows.wait[i], rows.busy[i] = node, contention.nodes.wait[node], contention.busy[node]
+    contention.round.loads[0] = i + 1
 
 
 @inlined
-def send_report(w: World, c: Contention, t: int, node: int, first: int, second: int) -> None:
+def send_report(w: World, contention: Contention, t: int, node: int, first: int, second: int) -> None:
     """Send a node's report, or a part of it: that of up to two resources, NONE for none."""
-    entries, scarcity = reported_of(c, node, first)
-    second_entries, second_scarcity = reported_of(c, node, second)
+    entries, scarcity = reported_of(contention, node, first)
+    second_entries, second_scarcity = reported_of(contention, node, second)
     send_wait_report(
-        w, t, node, c.busy[node], generation_of(w, node), c.nodes.wait[node],
+        w, t, node, contention.busy[node], generation_of(w, node), contention.nodes.wait[node],
         first, entries, scarcity, second, second_entries, second_scarcity,
     )  # fmt: skip
 
 
 @inlined
-def reported_of(c: Contention, node: int, r: int) -> tuple[int, int]:
+def reported_of(contention: Contention, node: int, r: int) -> tuple[int, int]:
     """Return the entries that ask for a resource, as last reported, and their scarcity; of NONE 0."""
     if r == NONE:
         return np.int64(0), np.int64(0)
-    return c.reported[0, node, r], c.reported[1, node, r]
+    return contention.reported[0, node, r], contention.reported[1, node, r]

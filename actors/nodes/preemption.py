@@ -72,11 +72,11 @@ def has_room(w: World, node: int, demand: int) -> bool:
 @inlined
 def may_evict(w: World, task: int, job: int) -> bool:
     """Whether a running task may be evicted for one of a job; one that ends at this instant may not."""
-    p, tasks = w.preemption, w.faults.tasks
+    preemption, tasks = w.preemption, w.faults.tasks
     priority = w.priority[tasks.job[task]]
     return (
-        priority < min(w.priority[job], p.below)
-        and evictions_of(w, task) < p.most
+        priority < min(w.priority[job], preemption.below)
+        and evictions_of(w, task) < preemption.most
         and tasks.end[task] > w.queue.now.time[0]
     )
 
@@ -242,15 +242,15 @@ def free_slot(w: World, node: int, job: int, task: int, start: int) -> None:
 @inlined
 def keep_progress(w: HasPreemption, job: int, task: int, ran: int) -> None:
     """Note one more eviction of a task that has run for `ran` ns, and what of it is done from now on."""
-    tasks, p = w.faults.tasks, w.preemption
+    tasks, preemption = w.faults.tasks, w.preemption
     history, whole = tasks.history[task], tasks.end[task] - tasks.start[task]
     restoring = min(restore_time(w, task), ran)
     lost = ran
-    if p.keeps == 1:
+    if preemption.keeps == 1:
         lost = restoring
         left = WHOLE_TASK - (history & ((1 << PROGRESS_BITS) - 1))
         history += np.int64(math.floor(left * float(ran - restoring) / max(whole - restore_time(w, task), 1)))
-    p.jobs.lost[job] += lost // US
+    preemption.jobs.lost[job] += lost // US
     tasks.history[task] = history + (1 << PROGRESS_BITS)
 
 

@@ -67,43 +67,43 @@ class Switch(NamedTuple):
 
 
 @entry
-def advance(w: HasInputs, s: Switch, until: int, most: int) -> int:
+def advance(w: HasInputs, switch: Switch, until: int, most: int) -> int:
     """Handle events of the network before `until`, at most `most` of them; return the stop reason."""
     message, work = w.queue.now, np.int64(0)
     for _ in range(most):
-        if lacks_rows(s):
+        if lacks_rows(switch):
             return GROW
         why = take_of_network(w, until)
         if why != RUNNING:
             return why
         if message.kind[0] == messages.FETCH:
-            on_fetch(w, s, message.time[0])
+            on_fetch(w, switch, message.time[0])
         elif message.kind[0] == messages.OUTPUT:
-            on_output(w, s, message.time[0])
+            on_output(w, switch, message.time[0])
         elif message.kind[0] == messages.BROKEN:
-            on_broken(w, s, message.time[0])
+            on_broken(w, switch, message.time[0])
         else:
-            on_share(w, s, message.time[0])
-            work += w.nodes.size + active_pairs(s.fair.pairs)
+            on_share(w, switch, message.time[0])
+            work += w.nodes.size + active_pairs(switch.fair.pairs)
             if work > WORK:  # the host has progress to show, and Ctrl-C to see
                 return RUNNING
     return RUNNING
 
 
 @inlined
-def lacks_rows(s: Switch) -> bool:
+def lacks_rows(switch: Switch) -> bool:
     """Return whether there may be too few rows for the next event."""
-    more = s.wanted[0] + s.largest
-    return s.num_unused[0] < more or lacks_lists(s.fair.pairs, more)
+    more = switch.wanted[0] + switch.largest
+    return switch.num_unused[0] < more or lacks_lists(switch.fair.pairs, more)
 
 
 @compiled
-def on_fetch(w: HasInputs, s: Switch, t: int) -> None:
+def on_fetch(w: HasInputs, switch: Switch, t: int) -> None:
     """Let a task fetch its input from this instant on."""
     task, stage = messages.read_fetch(w)
-    is_leader = join_fetch(w, s.fetches, task, stage)
-    s.wanted[0] += more_flows(w, stage, is_leader)
-    request(w, s.fetches, t)
+    is_leader = join_fetch(w, switch.fetches, task, stage)
+    switch.wanted[0] += more_flows(w, stage, is_leader)
+    request(w, switch.fetches, t)
 
 
 @inlined
@@ -122,42 +122,42 @@ def more_flows(w: HasInputs, stage: int, is_leader: bool) -> int:
 
 
 @compiled
-def on_output(w: HasInputs, s: Switch, t: int) -> None:
+def on_output(w: HasInputs, switch: Switch, t: int) -> None:
     """Let tasks that fetch get what another one sends, which has ended."""
     task, stage = messages.read_output(w)
-    more = note_output(w, s.fetches.outputs, task, stage)
+    more = note_output(w, switch.fetches.outputs, task, stage)
     if more > 0:
-        s.wanted[0] += more
-        request(w, s.fetches, t)
+        switch.wanted[0] += more
+        request(w, switch.fetches, t)
 
 
 @compiled
-def on_share(w: HasInputs, s: Switch, t: int) -> None:
+def on_share(w: HasInputs, switch: Switch, t: int) -> None:
     """Change rates: flows have ended, others begin."""
-    if not begin_share(w, s.fetches):
+    if not begin_share(w, switch.fetches):
         return
-    fabric, f, fetches = s.fabric, s.fair, s.fetches
+    fabric, f, fetches = switch.fabric, switch.fair, switch.fetches
     least = end_due(fabric, f, t)
     for i in range(f.num_ended[0]):
         flow = f.ended[i]
-        s.unused[s.num_unused[0]] = flow
-        s.num_unused[0] += 1
-        end_flow_of(w, fetches, s.leader[flow])
-    unused = s.num_unused[0]
-    begin_outputs(w, s, t)
+        switch.unused[switch.num_unused[0]] = flow
+        switch.num_unused[0] += 1
+        end_flow_of(w, fetches, switch.leader[flow])
+    unused = switch.num_unused[0]
+    begin_outputs(w, switch, t)
     for i in range(fetches.num_fresh[0]):
         leader = fetches.fresh[i]
         fetches.newest[w.inputs.node[leader]] = NONE
-        begin_flows(w, s, t, leader)
+        begin_flows(w, switch, t, leader)
         if can_lose_outputs(w.inputs):
             break_if_lost(w, fetches.breaks, leader, t)
         end_beginning(w, fetches, leader)
-    if s.num_unused[0] < unused:
+    if switch.num_unused[0] < unused:
         least = 0.0
-    give_up_fetches(w, s, t)
-    if s.was_cut[0]:
-        least, s.was_cut[0] = 0.0, False
-    fetches.num_fresh[0] = s.wanted[0] = 0
+    give_up_fetches(w, switch, t)
+    if switch.was_cut[0]:
+        least, switch.was_cut[0] = 0.0, False
+    fetches.num_fresh[0] = switch.wanted[0] = 0
     if least < np.inf:
         fill(fabric, f, t, least)
     send_done(w, fetches, t, room_of_event(w))
@@ -167,54 +167,54 @@ def on_share(w: HasInputs, s: Switch, t: int) -> None:
 
 
 @compiled
-def on_broken(w: HasInputs, s: Switch, t: int) -> None:
+def on_broken(w: HasInputs, switch: Switch, t: int) -> None:
     """End the flows of a machine that has failed; fetches from it are broken until that is detected."""
-    node, p = messages.read_broken(w), s.fair.pairs
-    forget_fetches_to(w, s.fetches, t, node)
-    for port in (node, s.fabric.side + node):
+    node, p = messages.read_broken(w), switch.fair.pairs
+    forget_fetches_to(w, switch.fetches, t, node)
+    for port in (node, switch.fabric.side + node):
         while p.size[port] > 0:
             flow = p.head[p.pair[p.first[port]]]
             if port == node:
                 when = max(w.faults.actors.detect[node], t)
-                break_fetch(w, s.fetches.breaks, s.leader[flow], when)
-            cut_flow(w, s, t, flow)
-    if s.was_cut[0]:
-        request(w, s.fetches, t)
+                break_fetch(w, switch.fetches.breaks, switch.leader[flow], when)
+            cut_flow(w, switch, t, flow)
+    if switch.was_cut[0]:
+        request(w, switch.fetches, t)
 
 
 @compiled
-def give_up_fetches(w: HasInputs, s: Switch, t: int) -> None:
+def give_up_fetches(w: HasInputs, switch: Switch, t: int) -> None:
     """End the flows of fetches that are to be given up."""
-    p = s.fair.pairs
-    leader = take_given_up(s.fetches.breaks, t)
+    p = switch.fair.pairs
+    leader = take_given_up(switch.fetches.breaks, t)
     while leader != NONE:
-        port, i = s.fabric.side + w.inputs.node[leader], np.int64(0)
+        port, i = switch.fabric.side + w.inputs.node[leader], np.int64(0)
         while i < p.size[port]:
             pairs, flow = p.size[port], p.head[p.pair[p.first[port] + i]]
             while flow != NONE:
                 following = p.next[flow]
-                if s.leader[flow] == leader:
-                    cut_flow(w, s, t, flow)
+                if switch.leader[flow] == leader:
+                    cut_flow(w, switch, t, flow)
                 flow = following
             if p.size[port] == pairs:
                 i += 1  # else another pair has got this place in the list
-        note_done(s.fetches, leader)
-        leader = take_given_up(s.fetches.breaks, t)
+        note_done(switch.fetches, leader)
+        leader = take_given_up(switch.fetches.breaks, t)
 
 
 @inlined
-def cut_flow(w: HasInputs, s: Switch, t: int, flow: int) -> None:
+def cut_flow(w: HasInputs, switch: Switch, t: int, flow: int) -> None:
     """End a flow before its last byte."""
-    w.inputs.moved[0] -= take_out(s.fabric, s.fair, t, flow)
-    s.unused[s.num_unused[0]] = flow
-    s.num_unused[0] += 1
-    s.was_cut[0] = True
+    w.inputs.moved[0] -= take_out(switch.fabric, switch.fair, t, flow)
+    switch.unused[switch.num_unused[0]] = flow
+    switch.num_unused[0] += 1
+    switch.was_cut[0] = True
 
 
 @inlined
-def begin_outputs(w: HasInputs, s: Switch, t: int) -> None:
+def begin_outputs(w: HasInputs, switch: Switch, t: int) -> None:
     """Begin flows from tasks that have ended at this instant to those that were launched before."""
-    o = s.fetches.outputs
+    o = switch.fetches.outputs
     list_senders(w, o)
     for i in range(o.num_stages[0]):
         parent = o.stages[i]
@@ -223,13 +223,13 @@ def begin_outputs(w: HasInputs, s: Switch, t: int) -> None:
             if w.inputs.at_launch[edge] == 1:
                 leader, e = o.first[child], edge_from(w, parent, child)
                 while leader != NONE:
-                    begin_shuffle(w, s, t, leader, e, begin_of_senders(w, parent), o.places[parent])
+                    begin_shuffle(w, switch, t, leader, e, begin_of_senders(w, parent), o.places[parent])
                     leader = o.next[leader]
-    end_outputs(w, s.fetches)
+    end_outputs(w, switch.fetches)
 
 
 @compiled
-def begin_flows(w: HasInputs, s: Switch, t: int, leader: int) -> None:
+def begin_flows(w: HasInputs, switch: Switch, t: int, leader: int) -> None:
     """Begin the flows of a fetch, from each machine that has some of its input."""
     inputs, stage = w.inputs, w.inputs.stage[leader]
     for e in range(inputs.first_parent[stage], inputs.first_parent[stage + 1]):
@@ -240,35 +240,35 @@ def begin_flows(w: HasInputs, s: Switch, t: int, leader: int) -> None:
             while task != NONE:
                 count = copies_from(w, stage, e, leader, task)
                 if count > 0 and copy_is_there(w, stage, e, task):
-                    begin_flow(w, s, t, leader, e, source_of_copy(w, stage, e, task), each * count)
+                    begin_flow(w, switch, t, leader, e, source_of_copy(w, stage, e, task), each * count)
                 task = inputs.next[task]
             continue
         senders = sources_of(w, inputs.parent[e])
-        begin_shuffle(w, s, t, leader, e, w.stages.first_task[inputs.parent[e]], senders)
+        begin_shuffle(w, switch, t, leader, e, w.stages.first_task[inputs.parent[e]], senders)
 
 
 @compiled
-def begin_shuffle(w: HasInputs, s: Switch, t: int, leader: int, e: int, first: int, count: int) -> None:
+def begin_shuffle(w: HasInputs, switch: Switch, t: int, leader: int, e: int, first: int, count: int) -> None:
     """Begin the flows of a fetch over an all-to-all edge, from so many machines of `Inputs.source`."""
     inputs, each = w.inputs, bytes_of_pair(w, w.inputs.stage[leader], e)
     for i in range(first, first + count):
         size = each * inputs.tasks[i] * inputs.parts[leader]
-        begin_flow(w, s, t, leader, e, inputs.source[i], size)
+        begin_flow(w, switch, t, leader, e, inputs.source[i], size)
 
 
 @inlined
-def begin_flow(w: HasInputs, s: Switch, t: int, leader: int, e: int, source: int, size: float) -> None:
+def begin_flow(w: HasInputs, switch: Switch, t: int, leader: int, e: int, source: int, size: float) -> None:
     """Begin a flow to the machine of a fetch, unless its bytes are there."""
-    flows, sink = s.fabric.flows, w.inputs.node[leader]
+    flows, sink = switch.fabric.flows, w.inputs.node[leader]
     if not crosses(w, source, sink, size):
         return
-    s.num_unused[0] -= 1
-    flow = s.unused[s.num_unused[0]]
-    flows.coflow[flow], flows.size[flow], s.leader[flow] = e, size, leader
-    flows.source[flow], flows.sink[flow] = source, s.fabric.side + sink
-    s.fabric.coflows.left[e] += 1
+    switch.num_unused[0] -= 1
+    flow = switch.unused[switch.num_unused[0]]
+    flows.coflow[flow], flows.size[flow], switch.leader[flow] = e, size, leader
+    flows.source[flow], flows.sink[flow] = source, switch.fabric.side + sink
+    switch.fabric.coflows.left[e] += 1
     w.inputs.waiting[leader] += 1
-    add_flow(s.fabric, s.fair, t, flow)
+    add_flow(switch.fabric, switch.fair, t, flow)
 
 
 def build(w: HasInputs, rows: int, port_bytes_per_s: float) -> Switch:
@@ -302,23 +302,23 @@ def flows_at_most(w: HasInputs) -> int:
     return np.int64(np.bincount(stage, of_edge).max(initial=0))
 
 
-def grow(s: Switch) -> Switch:
+def grow(switch: Switch) -> Switch:
     """Return the state with twice as many rows of flows, or as many as the next event may need."""
-    if not lacks_rows(s):
-        return s
-    was = sizes_of(s.fabric)
-    rows = max(2 * was["flow"], was["flow"] + int(s.wanted[0]) + s.largest)
+    if not lacks_rows(switch):
+        return switch
+    was = sizes_of(switch.fabric)
+    rows = max(2 * was["flow"], was["flow"] + int(switch.wanted[0]) + switch.largest)
     now, more = was | {"flow": rows}, rows - was["flow"]
-    unused = np.concatenate([s.unused[: s.num_unused[0]], np.arange(rows - 1, was["flow"] - 1, -1)])
-    s.num_unused[0] = unused.size
-    fair = longer(s.fair, was, now)
-    return s._replace(
-        fabric=longer(s.fabric, was, now),
+    unused = np.concatenate([switch.unused[: switch.num_unused[0]], np.arange(rows - 1, was["flow"] - 1, -1)])
+    switch.num_unused[0] = unused.size
+    fair = longer(switch.fair, was, now)
+    return switch._replace(
+        fabric=longer(switch.fabric, was, now),
         fair=fair._replace(
-            pairs=grow_pairs(s.fair.pairs, rows),
+            pairs=grow_pairs(switch.fair.pairs, rows),
             mark=np.concatenate([fair.mark, np.zeros(more)]),
             offset=np.concatenate([fair.offset, np.zeros(more)]),
         ),
-        leader=np.concatenate([s.leader, np.zeros(more, np.int64)]),
+        leader=np.concatenate([switch.leader, np.zeros(more, np.int64)]),
         unused=np.concatenate([unused, np.zeros(rows - unused.size, np.int64)]),
     )

@@ -59,9 +59,9 @@ def make_outputs(w: HasInputs) -> Outputs:
 
 
 @inlined
-def is_awaiting(o: Outputs, stage: int) -> bool:
+def is_awaiting(outputs: Outputs, stage: int) -> bool:
     """Return whether tasks of parents over pipelined edges have not ended."""
-    return o.awaited.size > 0 and o.awaited[stage] > 0
+    return outputs.awaited.size > 0 and outputs.awaited[stage] > 0
 
 
 @inlined
@@ -71,40 +71,40 @@ def begin_of_senders(w: HasInputs, stage: int) -> int:
 
 
 @compiled
-def note_output(w: HasInputs, o: Outputs, task: int, stage: int) -> int:
+def note_output(w: HasInputs, outputs: Outputs, task: int, stage: int) -> int:
     """Step 1; return how many flows begin with it, at most."""
     inputs, more = w.inputs, np.int64(0)
     inputs.ended[task], inputs.sources[stage] = 1, NONE
     for edge in range(inputs.first_child[stage], inputs.first_child[stage + 1]):
         if inputs.at_launch[edge] == 1:
-            more += o.unclosed[inputs.child[edge]]
+            more += outputs.unclosed[inputs.child[edge]]
     if more == 0:
-        forget_awaited(w, o, stage, np.int64(1))
+        forget_awaited(w, outputs, stage, np.int64(1))
         return more
-    if o.places[stage] == 0:
-        o.stages[o.num_stages[0]] = stage
-        o.num_stages[0] += 1
-    place = begin_of_senders(w, stage) + o.places[stage]
+    if outputs.places[stage] == 0:
+        outputs.stages[outputs.num_stages[0]] = stage
+        outputs.num_stages[0] += 1
+    place = begin_of_senders(w, stage) + outputs.places[stage]
     inputs.source[place], inputs.tasks[place] = inputs.node[task], 1
-    o.places[stage] += 1
+    outputs.places[stage] += 1
     return more
 
 
 @inlined
-def forget_awaited(w: HasInputs, o: Outputs, stage: int, count: int) -> None:
+def forget_awaited(w: HasInputs, outputs: Outputs, stage: int, count: int) -> None:
     """Note that the children of a stage await so many tasks less."""
     for edge in range(w.inputs.first_child[stage], w.inputs.first_child[stage + 1]):
         if w.inputs.at_launch[edge] == 1:
-            o.awaited[w.inputs.child[edge]] -= count
+            outputs.awaited[w.inputs.child[edge]] -= count
 
 
 @compiled
-def list_senders(w: HasInputs, o: Outputs) -> None:
+def list_senders(w: HasInputs, outputs: Outputs) -> None:
     """List for step 2 the machines where tasks have ended at this instant, each once, in order."""
     source, tasks = w.inputs.source, w.inputs.tasks
-    for i in range(o.num_stages[0]):
-        begin = begin_of_senders(w, o.stages[i])
-        end, last = begin + o.places[o.stages[i]], begin
+    for i in range(outputs.num_stages[0]):
+        begin = begin_of_senders(w, outputs.stages[i])
+        end, last = begin + outputs.places[outputs.stages[i]], begin
         sort_by_machine(source, tasks, begin, end)
         for place in range(begin + 1, end):
             if source[place] == source[last]:
@@ -112,7 +112,7 @@ def list_senders(w: HasInputs, o: Outputs) -> None:
             else:
                 last += 1
                 source[last], tasks[last] = source[place], tasks[place]
-        o.places[o.stages[i]] = last - begin + 1
+        outputs.places[outputs.stages[i]] = last - begin + 1
 
 
 @inlined
@@ -125,25 +125,25 @@ def edge_from(w: HasInputs, parent: int, child: int) -> int:
 
 
 @compiled
-def open_fetch(w: HasInputs, o: Outputs, leader: int) -> None:
+def open_fetch(w: HasInputs, outputs: Outputs, leader: int) -> None:
     """Let a fetch wait for tasks of parents, as if they were a flow."""
     stage, node = w.inputs.stage[leader], w.inputs.node[leader]
     w.inputs.waiting[leader] += 1
-    before, here = NONE, o.first[stage]
+    before, here = NONE, outputs.first[stage]
     while here != NONE and w.inputs.node[here] <= node:
-        before, here = here, o.next[here]
-    o.next[leader] = here
+        before, here = here, outputs.next[here]
+    outputs.next[leader] = here
     if before == NONE:
-        o.first[stage] = leader
+        outputs.first[stage] = leader
     else:
-        o.next[before] = leader
+        outputs.next[before] = leader
 
 
 @inlined
-def count_ends(w: HasInputs, o: Outputs, stage: int) -> int:
+def count_ends(w: HasInputs, outputs: Outputs, stage: int) -> int:
     """Return how many tasks of a stage have ended at this instant."""
     begin, count = begin_of_senders(w, stage), np.int64(0)
-    for place in range(begin, begin + o.places[stage]):
+    for place in range(begin, begin + outputs.places[stage]):
         count += w.inputs.tasks[place]
     return count
 
@@ -164,28 +164,28 @@ class Breaks(NamedTuple):
 
 
 @inlined
-def is_broken(b: Breaks, leader: int) -> bool:
+def is_broken(breaks: Breaks, leader: int) -> bool:
     """Return whether a fetch lacks what is lost."""
-    return b.due.size > 0 and b.due[leader] != NONE
+    return breaks.due.size > 0 and breaks.due[leader] != NONE
 
 
 @compiled
-def break_fetch(w: HasInputs, b: Breaks, leader: int, when: int) -> None:
+def break_fetch(w: HasInputs, breaks: Breaks, leader: int, when: int) -> None:
     """Step 2: note that a fetch is to be given up at a time, or before."""
-    if b.due[leader] == NONE:
-        b.leaders[b.num_leaders[0]] = leader
-        b.num_leaders[0] += 1
-        b.due[leader] = when
+    if breaks.due[leader] == NONE:
+        breaks.leaders[breaks.num_leaders[0]] = leader
+        breaks.num_leaders[0] += 1
+        breaks.due[leader] = when
         w.inputs.waiting[leader] += 1  # it does not end with its last flow
-    b.due[leader] = min(b.due[leader], when)
+    breaks.due[leader] = min(breaks.due[leader], when)
 
 
 @compiled
-def break_if_lost(w: HasInputs, b: Breaks, leader: int, t: int) -> None:
+def break_if_lost(w: HasInputs, breaks: Breaks, leader: int, t: int) -> None:
     """Break a fetch that begins if some of its input is lost, until that is known."""
     when = when_lost(w, leader)
     if when < NEVER:
-        break_fetch(w, b, leader, max(when, t))
+        break_fetch(w, breaks, leader, max(when, t))
 
 
 @compiled
@@ -209,23 +209,23 @@ def when_lost(w: HasInputs, leader: int) -> int:
 
 
 @compiled
-def take_given_up(b: Breaks, t: int) -> int:
+def take_given_up(breaks: Breaks, t: int) -> int:
     """Take the leader of a fetch that is to be given up now out of those of broken ones; NONE: there is none."""
-    for i in range(b.num_leaders[0]):
-        leader = b.leaders[i]
-        if b.due[leader] <= t:
-            b.num_leaders[0] -= 1
-            b.leaders[i] = b.leaders[b.num_leaders[0]]
+    for i in range(breaks.num_leaders[0]):
+        leader = breaks.leaders[i]
+        if breaks.due[leader] <= t:
+            breaks.num_leaders[0] -= 1
+            breaks.leaders[i] = breaks.leaders[breaks.num_leaders[0]]
             return leader
     return NONE
 
 
 @compiled
-def next_break(b: Breaks) -> int:
+def next_break(breaks: Breaks) -> int:
     """Return when the next broken fetch is to be given up, ns."""
     when = NEVER
-    for i in range(b.num_leaders[0]):
-        when = min(when, b.due[b.leaders[i]])
+    for i in range(breaks.num_leaders[0]):
+        when = min(when, breaks.due[breaks.leaders[i]])
     return when
 
 
@@ -252,23 +252,23 @@ def make_fetches(w: HasInputs) -> Fetches:
 
 
 @inlined
-def join_fetch(w: HasInputs, f: Fetches, task: int, stage: int) -> bool:
+def join_fetch(w: HasInputs, fetches: Fetches, task: int, stage: int) -> bool:
     """Step 1; return whether the task is the leader of a new fetch."""
     inputs = w.inputs
     node = inputs.node[task]
-    leader = f.newest[node]
+    leader = fetches.newest[node]
     while leader != NONE and inputs.stage[leader] != stage:
-        leader = f.older[leader]
+        leader = fetches.older[leader]
     inputs.stage[task] = stage
     inputs.fetching[stage] += 1
     if leader == NONE:
         inputs.together[task], inputs.waiting[task], inputs.next[task] = 1, 0, NONE
         inputs.parts[task] = inputs.part[task]
-        f.older[task], f.newest[node] = f.newest[node], task
-        f.fresh[f.num_fresh[0]] = task
-        f.num_fresh[0] += 1
-        if is_awaiting(f.outputs, stage):
-            f.outputs.unclosed[stage] += 1
+        fetches.older[task], fetches.newest[node] = fetches.newest[node], task
+        fetches.fresh[fetches.num_fresh[0]] = task
+        fetches.num_fresh[0] += 1
+        if is_awaiting(fetches.outputs, stage):
+            fetches.outputs.unclosed[stage] += 1
     else:
         inputs.together[leader] += 1
         inputs.parts[leader] += inputs.part[task]
@@ -277,19 +277,19 @@ def join_fetch(w: HasInputs, f: Fetches, task: int, stage: int) -> bool:
 
 
 @inlined
-def request(w: HasInputs, f: Fetches, time: int) -> None:
+def request(w: HasInputs, fetches: Fetches, time: int) -> None:
     """Have a SHARE at `time`, unless there is one earlier."""
-    if time < f.due[0]:
-        f.due[0] = time
+    if time < fetches.due[0]:
+        fetches.due[0] = time
         messages.send_share(w, time)
 
 
 @inlined
-def begin_share(w: HasInputs, f: Fetches) -> bool:
+def begin_share(w: HasInputs, fetches: Fetches) -> bool:
     """Return whether the SHARE at hand is the one that is due; else an earlier one has replaced it."""
-    is_due = messages.read_share(w) == f.due[0]
+    is_due = messages.read_share(w) == fetches.due[0]
     if is_due:
-        f.due[0] = NEVER
+        fetches.due[0] = NEVER
     return is_due
 
 
@@ -302,26 +302,26 @@ def crosses(w: HasInputs, source: int, sink: int, size: float) -> bool:
 
 
 @inlined
-def end_flow_of(w: HasInputs, f: Fetches, leader: int) -> None:
+def end_flow_of(w: HasInputs, fetches: Fetches, leader: int) -> None:
     """Note that one flow less of a fetch is under way."""
     w.inputs.waiting[leader] -= 1
     if w.inputs.waiting[leader] == 0:
-        note_done(f, leader)
+        note_done(fetches, leader)
 
 
 @inlined
-def end_beginning(w: HasInputs, f: Fetches, leader: int) -> None:
+def end_beginning(w: HasInputs, fetches: Fetches, leader: int) -> None:
     """Note that all flows of a fetch have begun that can: it is open, or has ended if there are none."""
-    if is_awaiting(f.outputs, w.inputs.stage[leader]):
-        open_fetch(w, f.outputs, leader)
+    if is_awaiting(fetches.outputs, w.inputs.stage[leader]):
+        open_fetch(w, fetches.outputs, leader)
     elif w.inputs.waiting[leader] == 0:
-        note_done(f, leader)
+        note_done(fetches, leader)
 
 
 @compiled
-def end_outputs(w: HasInputs, f: Fetches) -> None:
+def end_outputs(w: HasInputs, fetches: Fetches) -> None:
     """Note that flows of the tasks that have ended at this instant have begun; close what awaits no other."""
-    o, inputs = f.outputs, w.inputs
+    o, inputs = fetches.outputs, w.inputs
     for i in range(o.num_stages[0]):
         stage = o.stages[i]
         forget_awaited(w, o, stage, count_ends(w, o, stage))
@@ -329,38 +329,38 @@ def end_outputs(w: HasInputs, f: Fetches) -> None:
         for edge in range(inputs.first_child[stage], inputs.first_child[stage + 1]):
             child = inputs.child[edge]
             if inputs.at_launch[edge] == 1 and o.awaited[child] == 0:
-                close_fetches(w, f, child)
+                close_fetches(w, fetches, child)
     o.num_stages[0] = 0
 
 
 @inlined
-def close_fetches(w: HasInputs, f: Fetches, stage: int) -> None:
+def close_fetches(w: HasInputs, fetches: Fetches, stage: int) -> None:
     """Let the open fetches of a stage end with the last of their flows."""
-    leader = f.outputs.first[stage]
+    leader = fetches.outputs.first[stage]
     while leader != NONE:
-        following = f.outputs.next[leader]
-        end_flow_of(w, f, leader)
+        following = fetches.outputs.next[leader]
+        end_flow_of(w, fetches, leader)
         leader = following
-    f.outputs.first[stage], f.outputs.unclosed[stage] = NONE, 0
+    fetches.outputs.first[stage], fetches.outputs.unclosed[stage] = NONE, 0
 
 
 @compiled
-def forget_fetches_to(w: HasInputs, f: Fetches, t: int, node: int) -> None:
+def forget_fetches_to(w: HasInputs, fetches: Fetches, t: int, node: int) -> None:
     """Forget fetches to a machine that has failed; outputs of all stages may have been there."""
     outputs = w.inputs.outputs
     outputs.broken_before[node], outputs.broken[node] = outputs.broken[node], t
     for stage in range(w.inputs.sources.size):
         w.inputs.sources[stage] = NONE
-    f.newest[node] = NONE
-    for i in range(f.breaks.num_leaders[0]):
-        if w.inputs.node[f.breaks.leaders[i]] == node:
-            f.breaks.due[f.breaks.leaders[i]] = NONE
-    for i in range(f.num_done[0]):
-        if is_broken(f.breaks, f.done[i]) and w.inputs.node[f.done[i]] == node:
-            f.breaks.due[f.done[i]] = NONE
-    f.num_fresh[0] = without(w, f.fresh, f.num_fresh[0], node)
-    f.num_done[0] = without(w, f.done, f.num_done[0], node)
-    f.breaks.num_leaders[0] = without(w, f.breaks.leaders, f.breaks.num_leaders[0], node)
+    fetches.newest[node] = NONE
+    for i in range(fetches.breaks.num_leaders[0]):
+        if w.inputs.node[fetches.breaks.leaders[i]] == node:
+            fetches.breaks.due[fetches.breaks.leaders[i]] = NONE
+    for i in range(fetches.num_done[0]):
+        if is_broken(fetches.breaks, fetches.done[i]) and w.inputs.node[fetches.done[i]] == node:
+            fetches.breaks.due[fetches.done[i]] = NONE
+    fetches.num_fresh[0] = without(w, fetches.fresh, fetches.num_fresh[0], node)
+    fetches.num_done[0] = without(w, fetches.done, fetches.num_done[0], node)
+    fetches.breaks.num_leaders[0] = without(w, fetches.breaks.leaders, fetches.breaks.num_leaders[0], node)
 
 
 @inlined
@@ -375,10 +375,10 @@ def without(w: HasInputs, leaders: np.ndarray, count: int, node: int) -> int:
 
 
 @inlined
-def note_done(f: Fetches, leader: int) -> None:
+def note_done(fetches: Fetches, leader: int) -> None:
     """Note that a fetch has ended."""
-    f.done[f.num_done[0]] = leader
-    f.num_done[0] += 1
+    fetches.done[fetches.num_done[0]] = leader
+    fetches.num_done[0] += 1
 
 
 @inlined
@@ -388,14 +388,14 @@ def room_of_event(w: HasInputs) -> int:
 
 
 @inlined
-def send_done(w: HasInputs, f: Fetches, t: int, room: int) -> None:
+def send_done(w: HasInputs, fetches: Fetches, t: int, room: int) -> None:
     """Step 3, for as many fetches as the event at hand may still send messages; the others follow at once."""
-    while f.num_done[0] > 0 and room > 0:
+    while fetches.num_done[0] > 0 and room > 0:
         room -= 1
-        f.num_done[0] -= 1
-        leader = f.done[f.num_done[0]]
-        if is_broken(f.breaks, leader):
-            f.breaks.due[leader] = NONE
+        fetches.num_done[0] -= 1
+        leader = fetches.done[fetches.num_done[0]]
+        if is_broken(fetches.breaks, leader):
+            fetches.breaks.due[leader] = NONE
             messages.send_fetch_failed(w, t, w.inputs.node[leader], leader)
         else:
             messages.send_fetched(w, t, w.inputs.node[leader], leader)

@@ -161,9 +161,9 @@ def transfers(setting: Setting, w: HasInputs, p: Joined) -> Transfers:
     moved, local = w.inputs.moved.tolist()
     coflows, mean_ns, counts = 0, 0.0, np.zeros(0, np.int64)
     if isinstance(p.network, Coordinated):
-        s, counts = p.network.shuffles, p.network.world.counts.copy()
-        coflows = int(s.registered[0])
-        mean_ns = float(s.took_ns[0]) / max(int(s.ended[0]), 1)
+        shuffles, counts = p.network.shuffles, p.network.world.counts.copy()
+        coflows = int(shuffles.registered[0])
+        mean_ns = float(shuffles.took_ns[0]) / max(int(shuffles.ended[0]), 1)
     homes = w.inputs.homes
     was_asked = (homes.of_task >= 0) & (w.inputs.node[: homes.of_task.size] >= 0)
     return Transfers(

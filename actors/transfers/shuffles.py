@@ -177,11 +177,11 @@ class Space(NamedTuple):
 @inlined
 def lay_flow(w: CoflowWorld, flow: int, coflow: int, source: int, sink: int, size: float) -> None:
     """Write the row of a flow that has not begun."""
-    flows, s = w.fabric.flows, w.sending
+    flows, sending = w.fabric.flows, w.sending
     flows.coflow[flow], flows.source[flow], flows.sink[flow] = coflow, source, w.fabric.side + sink
-    flows.size[flow] = flows.left[flow] = s.left[flow] = size
+    flows.size[flow] = flows.left[flow] = sending.left[flow] = size
     flows.since[flow], flows.end[flow], flows.finish[flow] = 0, NEVER, NEVER
-    s.rate[flow], s.since[flow], s.end[flow] = 0.0, NONE, NEVER
+    sending.rate[flow], sending.since[flow], sending.end[flow] = 0.0, NONE, NEVER
 
 
 @compiled
@@ -303,234 +303,262 @@ def lay_pilot_lines(
 
 
 @compiled
-def on_fetch(w: HasInputs, s: Shuffles, t: int) -> None:
+def on_fetch(w: HasInputs, shuffles: Shuffles, t: int) -> None:
     """Let a task fetch its input from this instant on."""
     task, stage = messages.read_fetch(w)
-    join_fetch(w, s.fetches, task, stage)
-    request(w, s.fetches, t)
+    join_fetch(w, shuffles.fetches, task, stage)
+    request(w, shuffles.fetches, t)
 
 
 @compiled
-def on_output(w: HasInputs, s: Shuffles, t: int) -> None:
+def on_output(w: HasInputs, shuffles: Shuffles, t: int) -> None:
     """Let tasks that fetch get what another one sends, which has ended."""
     task, stage = messages.read_output(w)
-    if note_output(w, s.fetches.outputs, task, stage) > 0:
-        request(w, s.fetches, t)
+    if note_output(w, shuffles.fetches.outputs, task, stage) > 0:
+        request(w, shuffles.fetches, t)
 
 
 @compiled
-def on_share(w: HasInputs, n: CoflowWorld, s: Shuffles, t: int) -> None:
+def on_share(w: HasInputs, n: CoflowWorld, shuffles: Shuffles, t: int) -> None:
     """Register the coflows of all fresh fetches, and of what has ended that others wait for."""
-    if begin_share(w, s.fetches):
-        give_up_fetches(w, n, s, t)
+    if begin_share(w, shuffles.fetches):
+        give_up_fetches(w, n, shuffles, t)
         if is_pipelined(w.inputs):
-            list_senders(w, s.fetches.outputs)
-            s.num_parents[0], s.next_parent[0] = s.fetches.outputs.num_stages[0], 0
-        sort_by_stage(w, s)
-        go_on(w, n, s, t)
+            list_senders(w, shuffles.fetches.outputs)
+            shuffles.num_parents[0], shuffles.next_parent[0] = shuffles.fetches.outputs.num_stages[0], 0
+        sort_by_stage(w, shuffles)
+        go_on(w, n, shuffles, t)
 
 
 @inlined
-def is_unfinished(s: Shuffles) -> bool:
+def is_unfinished(shuffles: Shuffles) -> bool:
     """Return whether flows of this instant are not registered, or cut, yet: no other event may come before they are."""
-    return is_registering(s) or has_cuts(s.cuts)
+    return is_registering(shuffles) or has_cuts(shuffles.cuts)
 
 
 @inlined
-def is_registering(s: Shuffles) -> bool:
+def is_registering(shuffles: Shuffles) -> bool:
     """Return whether coflows of this instant are not registered yet."""
-    return s.next_stage[0] < s.num_stages[0] or s.next_parent[0] < s.num_parents[0]
+    return (
+        shuffles.next_stage[0] < shuffles.num_stages[0] or shuffles.next_parent[0] < shuffles.num_parents[0]
+    )
 
 
 @compiled
-def go_on(w: HasInputs, n: CoflowWorld, s: Shuffles, t: int) -> None:
+def go_on(w: HasInputs, n: CoflowWorld, shuffles: Shuffles, t: int) -> None:
     """Register coflows, as many as there is room for messages and rows; the loop calls it again."""
     room = room_of_event(w)
-    while is_registering(s) and room > 0:
-        if s.next_parent[0] < s.num_parents[0]:
-            sent = register_output(w, n, s, t)
+    while is_registering(shuffles) and room > 0:
+        if shuffles.next_parent[0] < shuffles.num_parents[0]:
+            sent = register_output(w, n, shuffles, t)
         else:
-            sent = register_fresh(w, n, s, t)
+            sent = register_fresh(w, n, shuffles, t)
         if sent == NONE:
             break
         room -= sent
-    if not is_registering(s):
-        send_done(w, s.fetches, t, room)
-        request_next(w, s, t)
+    if not is_registering(shuffles):
+        send_done(w, shuffles.fetches, t, room)
+        request_next(w, shuffles, t)
 
 
 @inlined
-def request_next(w: HasInputs, s: Shuffles, t: int) -> None:
+def request_next(w: HasInputs, shuffles: Shuffles, t: int) -> None:
     """Have the next SHARE when something is left to be done."""
-    following = t if s.fetches.num_done[0] > 0 else min(next_break(s.fetches.breaks), s.cuts.later[0])
+    following = (
+        t
+        if shuffles.fetches.num_done[0] > 0
+        else min(next_break(shuffles.fetches.breaks), shuffles.cuts.later[0])
+    )
     if following < NEVER:
-        request(w, s.fetches, max(following, t))
+        request(w, shuffles.fetches, max(following, t))
 
 
 @inlined
-def register_fresh(w: HasInputs, n: CoflowWorld, s: Shuffles, t: int) -> int:
+def register_fresh(w: HasInputs, n: CoflowWorld, shuffles: Shuffles, t: int) -> int:
     """Go on with the fresh fetches of a stage; return how many messages that may have sent, NONE: rows are lacking."""
-    stage = s.stages[s.next_stage[0]]
-    if s.num_sinks[0] == 0:
-        list_sinks(w, s, stage)
-    e = w.inputs.first_parent[stage] + s.next_edge[0]
+    stage = shuffles.stages[shuffles.next_stage[0]]
+    if shuffles.num_sinks[0] == 0:
+        list_sinks(w, shuffles, stage)
+    e = w.inputs.first_parent[stage] + shuffles.next_edge[0]
     if e == w.inputs.first_parent[stage + 1]:
-        end_stage(w, s)
+        end_stage(w, shuffles)
         return np.int64(0)
     if w.inputs.size[e] > 0.0:
         parent, senders, first = w.inputs.parent[e], np.int64(0), np.int64(0)
         if w.inputs.one_to_one[e] == 0:
             senders, first = sources_of(w, parent), w.stages.first_task[parent]
-        if not register_coflow(w, n, s, t, stage, e, first, senders):
+        if not register_coflow(w, n, shuffles, t, stage, e, first, senders):
             return NONE
-    s.next_edge[0] += 1
+    shuffles.next_edge[0] += 1
     return np.int64(1)
 
 
 @inlined
-def register_output(w: HasInputs, n: CoflowWorld, s: Shuffles, t: int) -> int:
+def register_output(w: HasInputs, n: CoflowWorld, shuffles: Shuffles, t: int) -> int:
     """Go on with what has ended, as `register_fresh` with fetches."""
-    o, inputs = s.fetches.outputs, w.inputs
-    parent = o.stages[s.next_parent[0]]
-    edge = inputs.first_child[parent] + s.next_child[0]
+    o, inputs = shuffles.fetches.outputs, w.inputs
+    parent = o.stages[shuffles.next_parent[0]]
+    edge = inputs.first_child[parent] + shuffles.next_child[0]
     if edge == inputs.first_child[parent + 1]:
-        s.next_child[0] = 0
-        s.next_parent[0] += 1
-        if s.next_parent[0] == s.num_parents[0]:
-            end_outputs(w, s.fetches)
+        shuffles.next_child[0] = 0
+        shuffles.next_parent[0] += 1
+        if shuffles.next_parent[0] == shuffles.num_parents[0]:
+            end_outputs(w, shuffles.fetches)
         return np.int64(0)
     child = inputs.child[edge]
-    if s.num_sinks[0] == 0 and inputs.at_launch[edge] == 1:
-        list_layer(w, s, child)
-    if s.num_sinks[0] == 0:
-        s.next_layer[0] = 0
-        s.next_child[0] += 1
+    if shuffles.num_sinks[0] == 0 and inputs.at_launch[edge] == 1:
+        list_layer(w, shuffles, child)
+    if shuffles.num_sinks[0] == 0:
+        shuffles.next_layer[0] = 0
+        shuffles.next_child[0] += 1
         return np.int64(0)
     first, e = begin_of_senders(w, parent), edge_from(w, parent, child)
-    if not register_coflow(w, n, s, t, child, e, first, o.places[parent]):
+    if not register_coflow(w, n, shuffles, t, child, e, first, o.places[parent]):
         return NONE
-    s.num_sinks[0] = 0
-    s.next_layer[0] += 1
+    shuffles.num_sinks[0] = 0
+    shuffles.next_layer[0] += 1
     return np.int64(1)
 
 
 @inlined
-def list_layer(w: HasInputs, s: Shuffles, stage: int) -> None:
+def list_layer(w: HasInputs, shuffles: Shuffles, stage: int) -> None:
     """List the machines of the open fetches of a stage that are in the next layer: the first on each, the second, …"""
-    o, layer = s.fetches.outputs, np.int64(0)
+    o, layer = shuffles.fetches.outputs, np.int64(0)
     last, leader = NONE, o.first[stage]
     while leader != NONE:
         layer = layer + 1 if w.inputs.node[leader] == last else np.int64(0)
         last = w.inputs.node[leader]
-        if layer == s.next_layer[0]:
-            s.sinks[s.num_sinks[0]], s.leaders[s.num_sinks[0]] = last, leader
-            s.num_sinks[0] += 1
+        if layer == shuffles.next_layer[0]:
+            shuffles.sinks[shuffles.num_sinks[0]], shuffles.leaders[shuffles.num_sinks[0]] = last, leader
+            shuffles.num_sinks[0] += 1
         leader = o.next[leader]
 
 
 @inlined
-def sort_by_stage(w: HasInputs, s: Shuffles) -> None:
+def sort_by_stage(w: HasInputs, shuffles: Shuffles) -> None:
     """List the stages of fresh fetches, and chain the fetches of each."""
-    f = s.fetches
-    s.next_stage[0] = s.num_stages[0] = 0
+    f = shuffles.fetches
+    shuffles.next_stage[0] = shuffles.num_stages[0] = 0
     for i in range(f.num_fresh[0]):
         leader = f.fresh[i]
         stage = w.inputs.stage[leader]
         f.newest[w.inputs.node[leader]] = NONE
-        if s.newest[stage] == NONE:
-            s.stages[s.num_stages[0]] = stage
-            s.num_stages[0] += 1
-        f.older[leader], s.newest[stage] = s.newest[stage], leader
+        if shuffles.newest[stage] == NONE:
+            shuffles.stages[shuffles.num_stages[0]] = stage
+            shuffles.num_stages[0] += 1
+        f.older[leader], shuffles.newest[stage] = shuffles.newest[stage], leader
     f.num_fresh[0] = 0
 
 
 @inlined
-def list_sinks(w: HasInputs, s: Shuffles, stage: int) -> None:
+def list_sinks(w: HasInputs, shuffles: Shuffles, stage: int) -> None:
     """List the machines to which the tasks of a stage fetch, in order."""
-    leader = s.newest[stage]
+    leader = shuffles.newest[stage]
     while leader != NONE:
-        s.sinks[s.num_sinks[0]], s.leaders[s.num_sinks[0]] = w.inputs.node[leader], leader
-        s.num_sinks[0] += 1
-        leader = s.fetches.older[leader]
-    s.newest[stage] = NONE
-    sort_by_machine(s.sinks, s.leaders, 0, s.num_sinks[0])
+        shuffles.sinks[shuffles.num_sinks[0]], shuffles.leaders[shuffles.num_sinks[0]] = (
+            w.inputs.node[leader],
+            leader,
+        )
+        shuffles.num_sinks[0] += 1
+        leader = shuffles.fetches.older[leader]
+    shuffles.newest[stage] = NONE
+    sort_by_machine(shuffles.sinks, shuffles.leaders, 0, shuffles.num_sinks[0])
 
 
 @inlined
-def end_stage(w: HasInputs, s: Shuffles) -> None:
+def end_stage(w: HasInputs, shuffles: Shuffles) -> None:
     """Go on to the next stage: all coflows of this one are registered."""
-    for k in range(s.num_sinks[0]):
+    for k in range(shuffles.num_sinks[0]):
         if can_lose_outputs(w.inputs):
-            break_if_lost(w, s.fetches.breaks, s.leaders[k], w.queue.now.time[0])
-        end_beginning(w, s.fetches, s.leaders[k])
-    s.num_sinks[0] = s.next_edge[0] = 0
-    s.next_stage[0] += 1
+            break_if_lost(w, shuffles.fetches.breaks, shuffles.leaders[k], w.queue.now.time[0])
+        end_beginning(w, shuffles.fetches, shuffles.leaders[k])
+    shuffles.num_sinks[0] = shuffles.next_edge[0] = 0
+    shuffles.next_stage[0] += 1
 
 
 @compiled
 def register_coflow(
-    w: HasInputs, n: CoflowWorld, s: Shuffles, t: int, stage: int, e: int, begin: int, senders: int
+    w: HasInputs, n: CoflowWorld, shuffles: Shuffles, t: int, stage: int, e: int, begin: int, senders: int
 ) -> bool:
     """Register the flows of an edge to the tasks of a stage; return whether there were rows for them.
 
     Args:
         begin, senders: over an all-to-all edge: where in `Inputs.source` the machines that send begin, how many.
     """
-    inputs, most, sinks = w.inputs, np.int64(0), s.num_sinks[0]
+    inputs, most, sinks = w.inputs, np.int64(0), shuffles.num_sinks[0]
     if inputs.one_to_one[e] == 1:
         for k in range(sinks):
-            most += inputs.together[s.leaders[k]]
+            most += inputs.together[shuffles.leaders[k]]
         senders = most
     else:
         most = senders * sinks
     if most == 0:
         return True  # over a pipelined edge of which no task has ended
-    pilots, words = 2 * count_pilots(s.sampling, most, senders), n.fabric.side >> 6
+    pilots, words = 2 * count_pilots(shuffles.sampling, most, senders), n.fabric.side >> 6
     lines = senders + sinks + pilots
     words = senders * min(sinks, words) + sinks * min(senders, words) + pilots
-    first, line = find_run(s.free.flows, most), find_run(s.free.lines, lines)
-    word = find_run(s.free.words, words)
-    if first == NONE or line == NONE or word == NONE or s.free.num_coflows[0] == 0:
-        s.lacks[0], s.lacks[1], s.lacks[2] = most, lines, words
+    first, line = find_run(shuffles.free.flows, most), find_run(shuffles.free.lines, lines)
+    word = find_run(shuffles.free.words, words)
+    if first == NONE or line == NONE or word == NONE or shuffles.free.num_coflows[0] == 0:
+        shuffles.lacks[0], shuffles.lacks[1], shuffles.lacks[2] = most, lines, words
         return False
-    coflow = s.free.coflows[s.free.num_coflows[0] - 1]
-    end = lay_flows(w, n, s, stage, e, coflow, first, begin, senders)
+    coflow = shuffles.free.coflows[shuffles.free.num_coflows[0] - 1]
+    end = lay_flows(w, n, shuffles, stage, e, coflow, first, begin, senders)
     if end > first:
-        s.free.num_coflows[0] -= 1
-        give_rows(n, s, t, e, coflow, first, end, line, word)
+        shuffles.free.num_coflows[0] -= 1
+        give_rows(n, shuffles, t, e, coflow, first, end, line, word)
         send_register(n, t + n.network.delay_ns, n.nodes.size, coflow)
     return True
 
 
 @inlined
 def give_rows(
-    n: CoflowWorld, s: Shuffles, t: int, e: int, coflow: int, first: int, end: int, line: int, word: int
+    n: CoflowWorld,
+    shuffles: Shuffles,
+    t: int,
+    e: int,
+    coflow: int,
+    first: int,
+    end: int,
+    line: int,
+    word: int,
 ) -> None:
     """Lay a coflow whose flows are laid, and take its rows."""
     senders: int = 1
     for flow in range(first + 1, end):
         senders += n.fabric.flows.source[flow] != n.fabric.flows.source[flow - 1]
-    pilots = count_pilots(s.sampling, end - first, senders)
+    pilots = count_pilots(shuffles.sampling, end - first, senders)
     after = lay_coflow(
-        n, t, coflow, s.registered[0], first, end, line, word, pilots, s.sinks, s.num_sinks[0], s.at
+        n,
+        t,
+        coflow,
+        shuffles.registered[0],
+        first,
+        end,
+        line,
+        word,
+        pilots,
+        shuffles.sinks,
+        shuffles.num_sinks[0],
+        shuffles.at,
     )
     if are_together(n.waves):
         n.waves.shuffle[coflow] = e
-    take_run(s.free.flows, end - first)
-    take_run(s.free.lines, after.line - line)
-    take_run(s.free.words, after.word - word)
-    s.span[coflow, 0], s.span[coflow, 1] = first, end
-    s.span[coflow, 2], s.span[coflow, 3] = line, after.line
-    s.span[coflow, 4], s.span[coflow, 5] = word, after.word
-    s.unended[coflow], s.in_use[coflow] = end - first, True
-    s.registered[0] += 1
+    take_run(shuffles.free.flows, end - first)
+    take_run(shuffles.free.lines, after.line - line)
+    take_run(shuffles.free.words, after.word - word)
+    shuffles.span[coflow, 0], shuffles.span[coflow, 1] = first, end
+    shuffles.span[coflow, 2], shuffles.span[coflow, 3] = line, after.line
+    shuffles.span[coflow, 4], shuffles.span[coflow, 5] = word, after.word
+    shuffles.unended[coflow], shuffles.in_use[coflow] = end - first, True
+    shuffles.registered[0] += 1
 
 
 @compiled
 def lay_flows(
     w: HasInputs,
     n: CoflowWorld,
-    s: Shuffles,
+    shuffles: Shuffles,
     stage: int,
     e: int,
     coflow: int,
@@ -541,51 +569,51 @@ def lay_flows(
     """Lay the flows of an edge from row `first` on, in order of ingress and egress; return the row after the last."""
     inputs, each, row = w.inputs, bytes_of_pair(w, stage, e), first
     if inputs.one_to_one[e] == 1:
-        for k in range(s.num_sinks[0]):
-            task = s.leaders[k]
+        for k in range(shuffles.num_sinks[0]):
+            task = shuffles.leaders[k]
             while task != NONE:
-                count = copies_from(w, stage, e, s.leaders[k], task)
+                count = copies_from(w, stage, e, shuffles.leaders[k], task)
                 if count > 0 and copy_is_there(w, stage, e, task):
                     source = source_of_copy(w, stage, e, task)
-                    row = lay_next(w, n, s, coflow, row, source, k, each * count)
+                    row = lay_next(w, n, shuffles, coflow, row, source, k, each * count)
                 task = inputs.next[task]
-        sort_flows(n, first, row, s.leader)
+        sort_flows(n, first, row, shuffles.leader)
         return row
     for i in range(begin, begin + senders):
-        for k in range(s.num_sinks[0]):
-            size = each * inputs.tasks[i] * inputs.parts[s.leaders[k]]
-            row = lay_next(w, n, s, coflow, row, inputs.source[i], k, size)
+        for k in range(shuffles.num_sinks[0]):
+            size = each * inputs.tasks[i] * inputs.parts[shuffles.leaders[k]]
+            row = lay_next(w, n, shuffles, coflow, row, inputs.source[i], k, size)
     return row
 
 
 @inlined
 def lay_next(
-    w: HasInputs, n: CoflowWorld, s: Shuffles, coflow: int, row: int, source: int, k: int, size: float
+    w: HasInputs, n: CoflowWorld, shuffles: Shuffles, coflow: int, row: int, source: int, k: int, size: float
 ) -> int:
     """Lay a flow to sink `k` if its bytes are not there; return the row after it."""
-    if not crosses(w, source, s.sinks[k], size):
+    if not crosses(w, source, shuffles.sinks[k], size):
         return row
-    lay_flow(n, row, coflow, source, s.sinks[k], size)
-    s.leader[row] = s.leaders[k]
-    w.inputs.waiting[s.leaders[k]] += 1
+    lay_flow(n, row, coflow, source, shuffles.sinks[k], size)
+    shuffles.leader[row] = shuffles.leaders[k]
+    w.inputs.waiting[shuffles.leaders[k]] += 1
     return row + 1
 
 
 @compiled
-def on_ended(w: HasInputs, n: CoflowWorld, s: Shuffles, t: int) -> None:
+def on_ended(w: HasInputs, n: CoflowWorld, shuffles: Shuffles, t: int) -> None:
     """Note that flows have ended in the event at hand; machines whose fetches have get messages at this instant."""
     for i in range(n.ended.num[0]):
         flow = n.ended.flow[i]
         coflow = n.fabric.flows.coflow[flow]
-        s.unended[coflow] -= 1
-        if s.unended[coflow] == 0:
-            s.ended[0] += 1
-            s.took_ns[0] += t - n.fabric.coflows.arrival[coflow]
-        if s.leader[flow] != NONE:  # else nothing waits for it any more
-            end_flow_of(w, s.fetches, s.leader[flow])
+        shuffles.unended[coflow] -= 1
+        if shuffles.unended[coflow] == 0:
+            shuffles.ended[0] += 1
+            shuffles.took_ns[0] += t - n.fabric.coflows.arrival[coflow]
+        if shuffles.leader[flow] != NONE:  # else nothing waits for it any more
+            end_flow_of(w, shuffles.fetches, shuffles.leader[flow])
     n.ended.num[0] = 0
-    if s.fetches.num_done[0] > 0:
-        request(w, s.fetches, t)
+    if shuffles.fetches.num_done[0] > 0:
+        request(w, shuffles.fetches, t)
 
 
 # Flows under a coordinator that end before their last byte, as a machine has failed, or their fetch is given up.
@@ -597,115 +625,119 @@ MESSAGES = np.int64(2)  # that a flow may send when it is cut
 
 
 @compiled
-def on_broken(w: HasInputs, n: CoflowWorld, s: Shuffles, t: int) -> None:
+def on_broken(w: HasInputs, n: CoflowWorld, shuffles: Shuffles, t: int) -> None:
     """Let the flows of a machine that has failed end; fetches from it are broken until that is detected."""
     node, flows = messages.read_broken(w), n.fabric.flows
-    forget_fetches_to(w, s.fetches, t, node)
-    for coflow in range(s.in_use.size):
-        for flow in range(s.span[coflow, 0], s.span[coflow, 1] if s.in_use[coflow] else 0):
+    forget_fetches_to(w, shuffles.fetches, t, node)
+    for coflow in range(shuffles.in_use.size):
+        for flow in range(
+            shuffles.span[coflow, 0], shuffles.span[coflow, 1] if shuffles.in_use[coflow] else 0
+        ):
             is_from = flows.source[flow] == node
             if n.sending.left[flow] > 0.0 and (is_from or flows.sink[flow] == n.fabric.side + node):
-                if is_from and s.leader[flow] != NONE:
+                if is_from and shuffles.leader[flow] != NONE:
                     when = max(w.faults.actors.detect[node], t)
-                    break_fetch(w, s.fetches.breaks, s.leader[flow], when)
-                cut_from(s, flow)
-    if has_cuts(s.cuts):
-        request(w, s.fetches, t)
+                    break_fetch(w, shuffles.fetches.breaks, shuffles.leader[flow], when)
+                cut_from(shuffles, flow)
+    if has_cuts(shuffles.cuts):
+        request(w, shuffles.fetches, t)
 
 
 @inlined
-def cut_from(s: Shuffles, flow: int) -> None:
+def cut_from(shuffles: Shuffles, flow: int) -> None:
     """Have a flow cut; no fetch waits for it."""
-    if s.leader[flow] != NONE:
-        s.leader[flow] = NONE
-        note_cut(s.cuts, flow)
+    if shuffles.leader[flow] != NONE:
+        shuffles.leader[flow] = NONE
+        note_cut(shuffles.cuts, flow)
 
 
 @compiled
-def give_up_fetches(w: HasInputs, n: CoflowWorld, s: Shuffles, t: int) -> None:
+def give_up_fetches(w: HasInputs, n: CoflowWorld, shuffles: Shuffles, t: int) -> None:
     """Have the flows cut of fetches that are to be given up, and those that could not be until now."""
-    leader = take_given_up(s.fetches.breaks, t)
+    leader = take_given_up(shuffles.fetches.breaks, t)
     while leader != NONE:
-        for coflow in range(s.in_use.size):
-            for flow in range(s.span[coflow, 0], s.span[coflow, 1] if s.in_use[coflow] else 0):
-                if s.leader[flow] == leader and n.sending.left[flow] > 0.0:
-                    cut_from(s, flow)
-        note_done(s.fetches, leader)
-        leader = take_given_up(s.fetches.breaks, t)
-    begin_cuts(s.cuts)
+        for coflow in range(shuffles.in_use.size):
+            for flow in range(
+                shuffles.span[coflow, 0], shuffles.span[coflow, 1] if shuffles.in_use[coflow] else 0
+            ):
+                if shuffles.leader[flow] == leader and n.sending.left[flow] > 0.0:
+                    cut_from(shuffles, flow)
+        note_done(shuffles.fetches, leader)
+        leader = take_given_up(shuffles.fetches.breaks, t)
+    begin_cuts(shuffles.cuts)
 
 
 @inlined
-def has_cuts(c: Cuts) -> bool:
+def has_cuts(cuts: Cuts) -> bool:
     """Return whether flows are to be cut now."""
-    return c.next[0] < c.num[0]
+    return cuts.next[0] < cuts.num[0]
 
 
 @inlined
-def note_cut(c: Cuts, flow: int) -> None:
+def note_cut(cuts: Cuts, flow: int) -> None:
     """Note that a flow is to be cut."""
-    c.flow[c.num[0]] = flow
-    c.num[0] += 1
+    cuts.flow[cuts.num[0]] = flow
+    cuts.num[0] += 1
 
 
 @inlined
-def begin_cuts(c: Cuts) -> None:
+def begin_cuts(cuts: Cuts) -> None:
     """Consider also those that were left."""
-    c.next[0] = c.left[0] = 0
-    c.later[0] = NEVER
+    cuts.next[0] = cuts.left[0] = 0
+    cuts.later[0] = NEVER
 
 
 @inlined
-def has_room_to_cut(n: CoflowWorld, c: Cuts, count: int) -> bool:
+def has_room_to_cut(n: CoflowWorld, cuts: Cuts, count: int) -> bool:
     """Return whether flows are to be cut, and the event at hand, which has cut `count`, may cut another one."""
-    return has_cuts(c) and n.queue.room - SPARE >= MESSAGES * (count + 1)
+    return has_cuts(cuts) and n.queue.room - SPARE >= MESSAGES * (count + 1)
 
 
 @compiled
-def next_cut(n: CoflowWorld, c: Cuts, t: int) -> int:
+def next_cut(n: CoflowWorld, cuts: Cuts, t: int) -> int:
     """Return the next flow that is to be cut, or NONE: it has ended, or its coordinator does not know it yet."""
-    flow = c.flow[c.next[0]]
-    c.next[0] += 1
+    flow = cuts.flow[cuts.next[0]]
+    cuts.next[0] += 1
     known = n.fabric.coflows.arrival[n.fabric.flows.coflow[flow]] + n.network.delay_ns + 1
     if n.sending.left[flow] == 0.0:
         return NONE
     if t < known:
-        c.flow[c.left[0]] = flow
-        c.left[0] += 1
-        c.later[0] = min(c.later[0], known)
+        cuts.flow[cuts.left[0]] = flow
+        cuts.left[0] += 1
+        cuts.later[0] = min(cuts.later[0], known)
         return NONE
     return flow
 
 
 @inlined
-def end_cuts(w: HasInputs, n: CoflowWorld, s: Shuffles, t: int) -> None:
+def end_cuts(w: HasInputs, n: CoflowWorld, shuffles: Shuffles, t: int) -> None:
     """Note the flows that have been cut, and have the next SHARE when something is left to be done."""
-    cuts = s.cuts
+    cuts = shuffles.cuts
     if not has_cuts(cuts):
         cuts.num[0] = cuts.next[0] = cuts.left[0]
-    on_ended(w, n, s, t)
-    request_next(w, s, t)
+    on_ended(w, n, shuffles, t)
+    request_next(w, shuffles, t)
 
 
 @inlined
-def note_ended(w: HasInputs, n: CoflowWorld, s: Shuffles) -> None:
+def note_ended(w: HasInputs, n: CoflowWorld, shuffles: Shuffles) -> None:
     """Note the flows that have ended in the event at hand, if any have."""
     if n.ended.num[0] > 0:
-        on_ended(w, n, s, w.queue.now.time[0])
+        on_ended(w, n, shuffles, w.queue.now.time[0])
 
 
 @inlined
-def handle_shuffles(w: HasInputs, n: CoflowWorld, s: Shuffles) -> bool:
+def handle_shuffles(w: HasInputs, n: CoflowWorld, shuffles: Shuffles) -> bool:
     """Handle the message at hand if it is about fetches; return whether it is."""
     t, kind = w.queue.now.time[0], w.queue.now.kind[0]
     if kind == messages.FETCH:
-        on_fetch(w, s, t)
+        on_fetch(w, shuffles, t)
     elif kind == messages.OUTPUT:
-        on_output(w, s, t)
+        on_output(w, shuffles, t)
     elif kind == messages.BROKEN:
-        on_broken(w, n, s, t)
+        on_broken(w, n, shuffles, t)
     elif kind == messages.SHARE:
-        on_share(w, n, s, t)
+        on_share(w, n, shuffles, t)
     else:
         return False
     return True
@@ -718,15 +750,15 @@ ROWS = ("flow", "line", "word")  # of rows that lie side by side, in the order o
 TO_AGENTS = ((SET_RATE, PACE, SET_EXTRA), (SHRINK, SET_LINE, VERDICT))
 
 
-def make_room(now_ns: int, n: CoflowWorld, p: Any, s: Shuffles) -> tuple[CoflowWorld, Any, Shuffles]:
+def make_room(now_ns: int, n: CoflowWorld, p: Any, shuffles: Shuffles) -> tuple[CoflowWorld, Any, Shuffles]:
     """Return the world of coflows, the coordinator's state and the books, with rows for what the books lack."""
-    give_back(now_ns, n, p, s)
+    give_back(now_ns, n, p, shuffles)
     was = sizes_of(n.fabric)
-    free = [free_runs(*spans_of(s, k), was[kind]) for k, kind in enumerate(ROWS)]
+    free = [free_runs(*spans_of(shuffles, k), was[kind]) for k, kind in enumerate(ROWS)]
     now = dict(was)
-    for kind, runs, wanted in zip(ROWS, free, s.lacks.tolist(), strict=True):
+    for kind, runs, wanted in zip(ROWS, free, shuffles.lacks.tolist(), strict=True):
         now[kind] = size_for(was[kind], runs, wanted)
-    coflows = np.flatnonzero(~s.in_use)
+    coflows = np.flatnonzero(~shuffles.in_use)
     if 2 * coflows.size < was["coflow"] or coflows.size == 0:
         now["coflow"] = 2 * max(was["coflow"], 1)
     now["group"], now["place"] = 2 * now["coflow"], 2 * now["flow"]
@@ -735,13 +767,13 @@ def make_room(now_ns: int, n: CoflowWorld, p: Any, s: Shuffles) -> tuple[CoflowW
     if now != was:
         lines = n.fabric.lines
         lines.group[lines.group >= was["coflow"]] += now["coflow"] - was["coflow"]
-        n, p, s = longer(n, was, now), longer(p, was, now), longer(s, was, now)
-        free = [free_runs(*spans_of(s, k), now[kind]) for k, kind in enumerate(ROWS)]
-    s.lacks[:] = 0
-    unused = np.flatnonzero(~s.in_use)[::-1]
-    slots = np.zeros(s.in_use.size, np.int64)
+        n, p, shuffles = longer(n, was, now), longer(p, was, now), longer(shuffles, was, now)
+        free = [free_runs(*spans_of(shuffles, k), now[kind]) for k, kind in enumerate(ROWS)]
+    shuffles.lacks[:] = 0
+    unused = np.flatnonzero(~shuffles.in_use)[::-1]
+    slots = np.zeros(shuffles.in_use.size, np.int64)
     slots[: unused.size] = unused
-    return n, p, s._replace(free=Free(free[0], free[1], free[2], slots, np.array([unused.size])))
+    return n, p, shuffles._replace(free=Free(free[0], free[1], free[2], slots, np.array([unused.size])))
 
 
 def size_for(size: int, free: Runs, wanted: int) -> int:
@@ -751,29 +783,31 @@ def size_for(size: int, free: Runs, wanted: int) -> int:
     return max(2 * size, size + wanted)
 
 
-def spans_of(s: Shuffles, k: int) -> tuple[np.ndarray, np.ndarray]:
+def spans_of(shuffles: Shuffles, k: int) -> tuple[np.ndarray, np.ndarray]:
     """Return the first rows of the coflows that have rows, and the rows after their last."""
-    used = s.span[s.in_use]
+    used = shuffles.span[shuffles.in_use]
     return used[:, 2 * k], used[:, 2 * k + 1]
 
 
-def give_back(now_ns: int, n: CoflowWorld, p: Any, s: Shuffles) -> None:
+def give_back(now_ns: int, n: CoflowWorld, p: Any, shuffles: Shuffles) -> None:
     """Give back the rows of coflows that have ended, and about which no message is under way."""
     coflows = n.fabric.coflows
     (agenda,) = parts_of(p, Agenda)
     remove_ended(n, agenda)
-    has_ended = s.in_use & (s.unended == 0) & (coflows.left == 0)
+    has_ended = shuffles.in_use & (shuffles.unended == 0) & (coflows.left == 0)
     has_ended &= coflows.finish < now_ns - 2 * n.network.delay_ns
     for order in parts_of(p, Order):
         has_ended[order.groups[: order.used[0]]] = False
     if n.cost.model != NO_COST:  # what the coordinator sends leaves when it is done, which may be much later
         for k, kinds in enumerate(TO_AGENTS):
-            has_ended &= ~are_named(under_way(n.queue, kinds), s.span[:, 2 * k], s.span[:, 2 * k + 1])
+            has_ended &= ~are_named(
+                under_way(n.queue, kinds), shuffles.span[:, 2 * k], shuffles.span[:, 2 * k + 1]
+            )
     ended = np.flatnonzero(has_ended)
-    spans = s.span[ended]
+    spans = shuffles.span[ended]
     rows = {kind: rows_between(spans[:, 2 * k], spans[:, 2 * k + 1]) for k, kind in enumerate(ROWS)}
-    rows |= {"coflow": ended, "group": np.concatenate([ended, ended + s.in_use.size])}
-    for part in (n, p, s):
+    rows |= {"coflow": ended, "group": np.concatenate([ended, ended + shuffles.in_use.size])}
+    for part in (n, p, shuffles):
         clear(part, rows)
 
 

@@ -107,57 +107,57 @@ def on_arrival(w: CoflowWorld, p: State, t: int, coflow: int) -> None:
 @compiled
 def on_tick(w: CoflowWorld, p: State, t: int) -> None:
     """Make the decision at the end of an interval: steps 2 to 4."""
-    q, m = p.queues, p.matching
-    enter_interval(w, t, m.running[0])
-    charge_reports(w, m.running[0])
+    queues, matching = p.queues, p.matching
+    enter_interval(w, t, matching.running[0])
+    charge_reports(w, matching.running[0])
     count = remove_ended(w, p.agenda)
     if p.size.size == 0:
-        demote(w, p.agenda, q, t)
-    update_slot(q, t)
+        demote(w, p.agenda, queues, t)
+    update_slot(queues, t)
     effective = t + w.network.delay_ns
     for i in range(count):
         coflow = p.agenda.active[i]
-        level = order_key(q, coflow)
-        if level != m.ranking.level[coflow]:
-            move_group(w.fabric, m, effective, coflow, level)
-    fill_ports(w.fabric, m, effective)
+        level = order_key(queues, coflow)
+        if level != matching.ranking.level[coflow]:
+            move_group(w.fabric, matching, effective, coflow, level)
+    fill_ports(w.fabric, matching, effective)
     note_decision(w, count)
-    send_greedy_rates(w, m, t)
+    send_greedy_rates(w, matching, t)
     if count > 0:
-        following = next_tick(t + 1, q.interval)
+        following = next_tick(t + 1, queues.interval)
         if not has_costs(w):
-            crossing = next_crossing(w, p.agenda, q, t) if p.size.size == 0 else NEVER
-            following = max(following, min(q.clock.end[0], crossing))
+            crossing = next_crossing(w, p.agenda, queues, t) if p.size.size == 0 else NEVER
+            following = max(following, min(queues.clock.end[0], crossing))
         wake_coordinator(w, p.agenda, following)
 
 
 @compiled
-def demote(w: CoflowWorld, agenda: Agenda, q: Queues, t: int) -> None:
+def demote(w: CoflowWorld, agenda: Agenda, queues: Queues, t: int) -> None:
     """Step 2: move each coflow to the queue for the bytes that it had sent when the agents reported."""
     known = t - w.network.delay_ns
     sum_waves(w, agenda.active, agenda.used[0], known)
     for i in range(agenda.used[0]):
         coflow = agenda.active[i]
         sent = sent_together(w, known, coflow)
-        queue = queue_of(q, sent)
-        if queue > q.queue[coflow]:
-            enqueue_together(w, q, coflow, queue)
+        queue = queue_of(queues, sent)
+        if queue > queues.queue[coflow]:
+            enqueue_together(w, queues, coflow, queue)
             w.counts[N_DEMOTIONS] += 1
-            q.learned[coflow], q.learned_bytes[coflow] = t, sent
+            queues.learned[coflow], queues.learned_bytes[coflow] = t, sent
 
 
 @compiled
-def next_crossing(w: CoflowWorld, agenda: Agenda, q: Queues, t: int) -> int:
+def next_crossing(w: CoflowWorld, agenda: Agenda, queues: Queues, t: int) -> int:
     """Return the first multiple of the interval at which a coflow is known to have sent more than its queue's limit."""
     first, known = NEVER, t - w.network.delay_ns
     sum_waves(w, agenda.active, agenda.used[0], known)
     for i in range(agenda.used[0]):
         coflow = agenda.active[i]
-        limit, rate = q.limit[q.queue[coflow]], rate_together(w, coflow)
+        limit, rate = queues.limit[queues.queue[coflow]], rate_together(w, coflow)
         if rate > 1e-12 and limit < np.inf:
             in_ns = max((limit - sent_together(w, known, coflow)) / rate, 0.0)
             if in_ns < 1e18:
-                first = min(first, next_tick(t + np.int64(in_ns) + 1, q.interval))
+                first = min(first, next_tick(t + np.int64(in_ns) + 1, queues.interval))
     return first
 
 

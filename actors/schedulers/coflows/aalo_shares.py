@@ -90,28 +90,28 @@ def on_arrival(w: CoflowWorld, p: State, t: int, coflow: int) -> None:
 @compiled
 def on_tick(w: CoflowWorld, p: State, t: int) -> None:
     """Make the decision at the end of an interval: steps 2 to 5."""
-    agenda, q, order, e = p.agenda, p.queues, p.order, p.equal
-    if not begin_tick(w, agenda, e, t):
+    agenda, queues, order, equal = p.agenda, p.queues, p.order, p.equal
+    if not begin_tick(w, agenda, equal, t):
         return
-    demote(w, agenda, q, t)
+    demote(w, agenda, queues, t)
     for i in range(agenda.used[0]):
-        q.keys[i] = order_key(q, agenda.active[i])
-    serve_by_keys(w, agenda, order, e, q, t)
-    share_equally(w.fabric, order, e, p.shares, q.queue, _FIRST, order.used[0])
-    end_tick(w, agenda, order, e, t)
-    request_next(w, agenda, e, t, next_crossing(w, agenda, q, t))
+        queues.keys[i] = order_key(queues, agenda.active[i])
+    serve_by_keys(w, agenda, order, equal, queues, t)
+    share_equally(w.fabric, order, equal, p.shares, queues.queue, _FIRST, order.used[0])
+    end_tick(w, agenda, order, equal, t)
+    request_next(w, agenda, equal, t, next_crossing(w, agenda, queues, t))
 
 
 @compiled
 def share_equally(
-    fabric: Fabric, order: Order, e: Equal, s: Shares, queue: np.ndarray, first: int, end: int
+    fabric: Fabric, order: Order, equal: Equal, s: Shares, queue: np.ndarray, first: int, end: int
 ) -> None:
     """Steps 3 and 4: give groups from level `first` to before `end` equal rates: shares by `queue` [G], then the pool.
 
     The order is sorted by queue. Each queue that has a group in it gets a share of what is residual at all ports, and
     serves its groups within it. What queues leave is pooled, and all groups are served once more, out of the pool.
     """
-    residual, total, level = e.residual, 0.0, first
+    residual, total, level = equal.residual, 0.0, first
     for port in range(residual.size):
         s.whole[port], s.pool[port] = residual[port], 0.0 if first < end else residual[port]
     while level < end:
@@ -125,13 +125,13 @@ def share_equally(
         )
         for port in range(residual.size):
             residual[port] = share * s.whole[port]
-        add_rates(fabric, order, e, level, following)
+        add_rates(fabric, order, equal, level, following)
         for port in range(residual.size):
             s.pool[port] += residual[port]
         level = following
     for port in range(residual.size):
         residual[port] = s.pool[port]
-    add_rates(fabric, order, e, first, end)
+    add_rates(fabric, order, equal, first, end)
 
 
 @inlined

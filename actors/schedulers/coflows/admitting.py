@@ -153,15 +153,15 @@ def begin_decision(w: CoflowWorld, p: Admitting, t: int) -> int:
 
     Return NONE if it is not time for one: then the ports of flows that have ended have gone to the next flows.
     """
-    m, effective = p.matching, t + w.network.delay_ns
+    matching, effective = p.matching, t + w.network.delay_ns
     if t >= p.decide_at[0]:
         p.decide_at[0] = NEVER
         note_decision(w, remove_ended(w, p.agenda))
-        settle_all(w.fabric, m, effective)
+        settle_all(w.fabric, matching, effective)
         return consider(w, p, t)
     w.counts[N_REFILLS] += 1
-    refill_ports(w.fabric, m, p.flow_order, effective)
-    send_greedy_rates(w, m, t)
+    refill_ports(w.fabric, matching, p.flow_order, effective)
+    send_greedy_rates(w, matching, t)
     if p.decide_at[0] < NEVER:
         wake_coordinator(w, p.agenda, p.decide_at[0])
     return NONE
@@ -170,18 +170,18 @@ def begin_decision(w: CoflowWorld, p: Admitting, t: int) -> int:
 @compiled
 def consider(w: CoflowWorld, p: Admitting, t: int) -> int:
     """Put the coflows to decide about into the order; drop those whose deadlines have passed; return how many."""
-    fabric, s, a = w.fabric, p.deadline_order, p.admission
+    fabric, deadline_order, admission = w.fabric, p.deadline_order, p.admission
     effective = effective_time(w, t)
     count: int = 0
     for i in range(p.agenda.used[0]):
         coflow = p.agenda.active[i]
-        need = find_needs(fabric, s, coflow)
-        s.time_left[coflow] = time_left(a, coflow, effective)
-        if p.drops_expired and s.time_left[coflow] <= 0.0 and need > _DONE_NS:
-            verdict = DROPPED if a.verdict[coflow] == REJECTED else LATE
-            drop_greedy(w, a, p.matching, t, coflow, verdict)
+        need = find_needs(fabric, deadline_order, coflow)
+        deadline_order.time_left[coflow] = time_left(admission, coflow, effective)
+        if p.drops_expired and deadline_order.time_left[coflow] <= 0.0 and need > _DONE_NS:
+            verdict = DROPPED if admission.verdict[coflow] == REJECTED else LATE
+            drop_greedy(w, admission, p.matching, t, coflow, verdict)
         else:
-            s.groups[count] = coflow
+            deadline_order.groups[count] = coflow
             count += 1
     return count
 
@@ -189,14 +189,14 @@ def consider(w: CoflowWorld, p: Admitting, t: int) -> int:
 @compiled
 def end_decision(w: CoflowWorld, p: Admitting, t: int, admitted: int, count: int) -> None:
     """Apply the order in `deadline_order.groups`, whose first `admitted` are admitted; send rates and verdicts."""
-    m, effective = p.matching, t + w.network.delay_ns
+    matching, effective = p.matching, t + w.network.delay_ns
     admitted = keep_ended(w, p, admitted, count)
     served = count if p.serves_rejected else admitted
     judge(w, p, t, admitted, served, count)
-    serve_coflows(w.fabric, m, p.flow_order, effective, p.deadline_order.groups, served)
+    serve_coflows(w.fabric, matching, p.flow_order, effective, p.deadline_order.groups, served)
     charge(w, w.prices.schedule * count_verdicts(w, p.admission))
-    rates = m.changes[0]
-    send_greedy_rates(w, m, t)
+    rates = matching.changes[0]
+    send_greedy_rates(w, matching, t)
     send_verdicts(w, p.admission, t, rates)
     if p.period > 0 and served > 0:
         request_admission(w, p, t + 1)
@@ -208,13 +208,16 @@ def keep_ended(w: CoflowWorld, p: Admitting, admitted: int, count: int) -> int:
 
     Such a coflow needs nothing more, except by rounding; but its deadline may be that time, and then no rule admits it.
     """
-    s = p.deadline_order
+    deadline_order = p.deadline_order
     for i in range(admitted, count):
-        coflow = s.groups[i]
-        if p.admission.verdict[coflow] == ADMITTED and most_needed(w.fabric, s, coflow) <= _DONE_NS:
+        coflow = deadline_order.groups[i]
+        if (
+            p.admission.verdict[coflow] == ADMITTED
+            and most_needed(w.fabric, deadline_order, coflow) <= _DONE_NS
+        ):
             for k in range(i, 0, -1):
-                s.groups[k] = s.groups[k - 1]
-            s.groups[0] = coflow
+                deadline_order.groups[k] = deadline_order.groups[k - 1]
+            deadline_order.groups[0] = coflow
             admitted += 1
     return admitted
 

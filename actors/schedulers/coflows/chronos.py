@@ -72,41 +72,43 @@ class State(NamedTuple):
 @compiled
 def on_decide(w: CoflowWorld, p: State, t: int) -> None:
     """Steps 1 to 4, if a coflow has arrived or will have ended."""
-    r = p.reserving
-    count = begin_decision(w, r, t)
+    reserving = p.reserving
+    count = begin_decision(w, reserving, t)
     if count == NONE:
         return
     for i in range(count):
-        coflow = r.groups[i]
-        r.keys[i] = (
-            bottleneck_ns(w.fabric, r.madd, coflow) if p.by_bottleneck else r.admission.deadline[coflow]
+        coflow = reserving.groups[i]
+        reserving.keys[i] = (
+            bottleneck_ns(w.fabric, reserving.madd, coflow)
+            if p.by_bottleneck
+            else reserving.admission.deadline[coflow]
         )
-    sort_groups(w.fabric.coflows, r.groups, r.keys, count)
-    reserved = reserve_in_turn(w, r, t, count)
-    serve_by_keys(w, r, count)
-    share_by_demand(w.fabric, r.order, r.madd, p.load, reserved)
-    end_decision(w, r, t)
+    sort_groups(w.fabric.coflows, reserving.groups, reserving.keys, count)
+    reserved = reserve_in_turn(w, reserving, t, count)
+    serve_by_keys(w, reserving, count)
+    share_by_demand(w.fabric, reserving.order, reserving.madd, p.load, reserved)
+    end_decision(w, reserving, t)
 
 
 @compiled
-def reserve_in_turn(w: CoflowWorld, r: Reserving, t: int, count: int) -> int:
+def reserve_in_turn(w: CoflowWorld, reserving: Reserving, t: int, count: int) -> int:
     """Step 2: let the first `count` of `groups` reserve what they need, if they can; return how many have reserved."""
     effective, reserved = effective_time(w, t), 0
     for i in range(count):
-        coflow = r.groups[i]
-        left, verdict = time_left(r.admission, coflow, effective), ADMITTED
+        coflow = reserving.groups[i]
+        left, verdict = time_left(reserving.admission, coflow, effective), ADMITTED
         if left == np.inf:
-            r.keys[i] = NO_DEADLINE
-        elif left > 0.0 and reserve_if_fits(w.fabric, r.madd, coflow, left, left):
+            reserving.keys[i] = NO_DEADLINE
+        elif left > 0.0 and reserve_if_fits(w.fabric, reserving.madd, coflow, left, left):
             reserved += 1
         else:
-            verdict, r.keys[i] = REJECTED, BEHIND
-        decide_verdict(w, r.admission, t, coflow, verdict)
+            verdict, reserving.keys[i] = REJECTED, BEHIND
+        decide_verdict(w, reserving.admission, t, coflow, verdict)
     return reserved
 
 
 @compiled
-def share_by_demand(fabric: Fabric, order: Order, a: Madd, load: np.ndarray, first: int) -> None:
+def share_by_demand(fabric: Fabric, order: Order, madd: Madd, load: np.ndarray, first: int) -> None:
     """Step 3: share what is left of each port by bytes left between the coflows of an order from level `first` on.
 
     A coflow gets of its slowest port the share that its bytes are of the bytes of all these coflows there, and of its
@@ -121,25 +123,25 @@ def share_by_demand(fabric: Fabric, order: Order, a: Madd, load: np.ndarray, fir
         coflow = order.groups[level]
         for side in range(2):
             for line in lines_of(lines, coflow, side):
-                load[lines.port[line]] += lines.bytes[line] * a.scale[coflow]
+                load[lines.port[line]] += lines.bytes[line] * madd.scale[coflow]
     for level in range(first, order.used[0]):
-        a.need[order.groups[level]] = needed_share(fabric, a, load, order.groups[level])
+        madd.need[order.groups[level]] = needed_share(fabric, madd, load, order.groups[level])
     for level in range(first, order.used[0]):
-        if a.need[order.groups[level]] < np.inf:
-            take_residual(fabric, a, order.groups[level], a.need[order.groups[level]])
+        if madd.need[order.groups[level]] < np.inf:
+            take_residual(fabric, madd, order.groups[level], madd.need[order.groups[level]])
 
 
 @inlined
-def needed_share(fabric: Fabric, a: Madd, load: np.ndarray, coflow: int) -> float:
+def needed_share(fabric: Fabric, madd: Madd, load: np.ndarray, coflow: int) -> float:
     """Return in how many ns a coflow ends with its share of the residual bandwidth, at least 1; inf: a port is full."""
     lines, need = fabric.lines, 1.0
     for side in range(2):
         for line in lines_of(lines, coflow, side):
             if lines.left[line] > 0:
                 port = lines.port[line]
-                if not has_residual(fabric, a, port):
+                if not has_residual(fabric, madd, port):
                     return np.inf
-                need = max(need, load[port] / a.residual[port])
+                need = max(need, load[port] / madd.residual[port])
     return need
 
 

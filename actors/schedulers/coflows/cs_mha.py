@@ -61,24 +61,24 @@ def on_decide(w: CoflowWorld, p: Admitting, t: int) -> None:
 
 
 @compiled
-def cs_mha(fabric: Fabric, s: DeadlineOrder, count: int) -> int:
+def cs_mha(fabric: Fabric, deadlines: DeadlineOrder, count: int) -> int:
     """Steps 2 and 3: order the first `count` of `s.groups`; return how many are admitted. O(lines log n).
 
     Admitted coflows come first, by deadline; then the others, by the largest share of their time left that they need of
     a port.
     """
-    list_by_deadline(fabric, s, count)
-    for port in range(s.load.size):
-        reject_fewest(fabric, s, collect_lines(fabric, s, port))
+    list_by_deadline(fabric, deadlines, count)
+    for port in range(deadlines.load.size):
+        reject_fewest(fabric, deadlines, collect_lines(fabric, deadlines, port))
     admitted: int = 0
     for i in range(count):
-        coflow = s.groups[i]
-        if s.late[coflow]:
-            s.keys[i] = most_needed(fabric, s, coflow) / max(s.time_left[coflow], 1.0)
+        coflow = deadlines.groups[i]
+        if deadlines.late[coflow]:
+            deadlines.keys[i] = most_needed(fabric, deadlines, coflow) / max(deadlines.time_left[coflow], 1.0)
         else:
-            s.keys[i] = np.float64(i - count)  # before all others, by deadline
+            deadlines.keys[i] = np.float64(i - count)  # before all others, by deadline
             admitted += 1
-    sort_groups(fabric.coflows, s.groups, s.keys, count)
+    sort_groups(fabric.coflows, deadlines.groups, deadlines.keys, count)
     return admitted
 
 

@@ -50,20 +50,20 @@ def on_arrival(w: CoflowWorld, agenda: Agenda, t: int, coflow: int) -> None:
 @compiled
 def on_change(w: CoflowWorld, p: State, t: int) -> None:
     """Step 2: end flows, start others, and recompute the rates."""
-    fabric, f, new = w.fabric, p.fair, p.agenda.used
-    least = end_due(fabric, f, t)
-    for i in range(f.num_ended[0]):
-        note_end(w, t, f.ended[i])
+    fabric, fair, new = w.fabric, p.fair, p.agenda.used
+    least = end_due(fabric, fair, t)
+    for i in range(fair.num_ended[0]):
+        note_end(w, t, fair.ended[i])
     for i in range(new[0]):
         coflow, least = p.agenda.active[i], 0.0
-        add_coflow(fabric, f, t, coflow)
+        add_coflow(fabric, fair, t, coflow)
         fabric.coflows.start[coflow] = t
         for flow in flows_of(fabric.coflows, coflow):
             if takes_bandwidth(fabric, flow):
                 note_start(w, t, flow)
     new[0] = 0
-    fill(fabric, f, t, least)
-    following = next_due(f)
+    fill(fabric, fair, t, least)
+    following = next_due(fair)
     if following < NEVER:
         wake_coordinator(w, p.agenda, following)
 

@@ -84,18 +84,18 @@ class State(NamedTuple):
 @compiled
 def on_change(w: CoflowWorld, p: State, t: int) -> None:
     """Step 2: end flows, add others, and serve the shortest."""
-    fabric, s, new = w.fabric, p.shortest, p.agenda.used
-    while next_end(fabric.flows, s.ends) == t:
-        flow = s.ends.values[0]
-        end_flow(fabric, s, t, flow)
+    fabric, shortest, new = w.fabric, p.shortest, p.agenda.used
+    while next_end(fabric.flows, shortest.ends) == t:
+        flow = shortest.ends.values[0]
+        end_flow(fabric, shortest, t, flow)
         note_end(w, t, flow)
     if new[0] > 0:
-        arrive(fabric, s, t, p.agenda.active[0], p.agenda.active[new[0] - 1])
+        arrive(fabric, shortest, t, p.agenda.active[0], p.agenda.active[new[0] - 1])
         new[0] = 0
-    match(fabric, s, t)
-    for i in range(s.num_served[0]):
-        start_or_continue(w, t, s.served[i])
-    following = next_end(fabric.flows, s.ends)
+    match(fabric, shortest, t)
+    for i in range(shortest.num_served[0]):
+        start_or_continue(w, t, shortest.served[i])
+    following = next_end(fabric.flows, shortest.ends)
     if following < NEVER:
         wake_coordinator(w, p.agenda, following)
 
@@ -117,22 +117,22 @@ def show_shortest(fabric: Fabric, p: Pairs, pair: int) -> None:
 
 
 @compiled
-def settle(fabric: Fabric, s: Shortest, t: int, flow: int) -> None:
+def settle(fabric: Fabric, shortest: Shortest, t: int, flow: int) -> None:
     """Account for what a running flow has sent."""
     flows = fabric.flows
     flows.left[flow] -= flow_speed(fabric, flow) * (t - flows.since[flow])
     flows.since[flow] = t
-    show_shortest(fabric, s.pairs, s.pairs.of_flow[flow])
+    show_shortest(fabric, shortest.pairs, shortest.pairs.of_flow[flow])
 
 
 @compiled
-def end_flow(fabric: Fabric, s: Shortest, t: int, flow: int) -> bool:
+def end_flow(fabric: Fabric, shortest: Shortest, t: int, flow: int) -> bool:
     """End a flow, and let its ports search again; return whether its coflow has ended."""
-    flows, p = fabric.flows, s.pairs
+    flows, p = fabric.flows, shortest.pairs
     coflow_ended = mark_ended(fabric, t, flow)
     for port in (flows.source[flow], flows.sink[flow]):
-        set_served(fabric, s, port, NONE)
-        s.must_search[port] = 1
+        set_served(fabric, shortest, port, NONE)
+        shortest.must_search[port] = 1
     pair = p.of_flow[flow]
     if not remove_first(p, pair):
         show_shortest(fabric, p, pair)
@@ -140,105 +140,105 @@ def end_flow(fabric: Fabric, s: Shortest, t: int, flow: int) -> bool:
 
 
 @compiled
-def arrive(fabric: Fabric, s: Shortest, t: int, first: int, last: int) -> None:
+def arrive(fabric: Fabric, shortest: Shortest, t: int, first: int, last: int) -> None:
     """Add coflows `first` to `last`, and let all ports search again.
 
     A running flow keeps its `end` until `preempt` stops it.
     """
-    flows, p = fabric.flows, s.pairs
+    flows, p = fabric.flows, shortest.pairs
     for port in range(fabric.side):
-        flow = s.flow[port]
+        flow = shortest.flow[port]
         if flow != NONE:
-            settle(fabric, s, t, flow)
-            set_served(fabric, s, flows.sink[flow], flow)
-            set_served(fabric, s, port, flow)
+            settle(fabric, shortest, t, flow)
+            set_served(fabric, shortest, flows.sink[flow], flow)
+            set_served(fabric, shortest, port, flow)
     for coflow in range(first, last + 1):
         for flow in flows_of(fabric.coflows, coflow):
             if takes_bandwidth(fabric, flow):
                 pair = pair_between(p, flows.source[flow], flows.sink[flow])
                 insert(p, flows.left, pair, flow)
                 show_shortest(fabric, p, pair)
-    for port in range(s.flow.size):
-        s.must_search[port] = p.size[port] > 0
+    for port in range(shortest.flow.size):
+        shortest.must_search[port] = p.size[port] > 0
 
 
 @inlined
-def is_available(fabric: Fabric, s: Shortest, t: int, port: int, left: float) -> bool:
+def is_available(fabric: Fabric, shortest: Shortest, t: int, port: int, left: float) -> bool:
     """Return whether a port serves nothing, or a flow with more than `left` bytes left."""
-    if s.served_left[port] <= left:
+    if shortest.served_left[port] <= left:
         return False
-    flow = s.flow[port]
+    flow = shortest.flow[port]
     if flow == NONE:
         return True
-    return s.served_left[port] - flow_speed(fabric, flow) * (t - fabric.flows.since[flow]) > left
+    return shortest.served_left[port] - flow_speed(fabric, flow) * (t - fabric.flows.since[flow]) > left
 
 
 @inlined
-def set_served(fabric: Fabric, s: Shortest, port: int, flow: int) -> None:
+def set_served(fabric: Fabric, shortest: Shortest, port: int, flow: int) -> None:
     """Let a port serve a flow, or NONE."""
-    s.flow[port] = flow
-    s.served_left[port] = np.inf if flow == NONE else fabric.flows.left[flow]
+    shortest.flow[port] = flow
+    shortest.served_left[port] = np.inf if flow == NONE else fabric.flows.left[flow]
 
 
 @compiled
-def search_port(fabric: Fabric, s: Shortest, t: int, port: int) -> None:
+def search_port(fabric: Fabric, shortest: Shortest, t: int, port: int) -> None:
     """Find the shortest flow that a port could serve, and enter the port into the heap."""
-    p, best = s.pairs, np.inf
-    s.found[port] = NONE
+    p, best = shortest.pairs, np.inf
+    shortest.found[port] = NONE
     for i in range(p.first[port], p.first[port] + p.size[port]):
         left = p.amount[i]
-        if left < best and is_available(fabric, s, t, p.other[i], left):
-            best, s.found[port] = left, i
-    s.must_search[port] = 0
-    if s.found[port] != NONE:
-        push(s.searched, best, port)
+        if left < best and is_available(fabric, shortest, t, p.other[i], left):
+            best, shortest.found[port] = left, i
+    shortest.must_search[port] = 0
+    if shortest.found[port] != NONE:
+        push(shortest.searched, best, port)
 
 
 @compiled
-def match(fabric: Fabric, s: Shortest, t: int) -> None:
+def match(fabric: Fabric, shortest: Shortest, t: int) -> None:
     """Let all ports search that must, and serve the flows that they find, the shortest first."""
-    flows, p = fabric.flows, s.pairs
-    s.num_served[0] = 0
-    for port in range(s.must_search.size):
-        if s.must_search[port]:
-            search_port(fabric, s, t, port)
-    while s.searched.size[0] > 0:
-        left, port = s.searched.keys[0], s.searched.values[0]
-        drop(s.searched)
-        found = s.found[port]
+    flows, p = fabric.flows, shortest.pairs
+    shortest.num_served[0] = 0
+    for port in range(shortest.must_search.size):
+        if shortest.must_search[port]:
+            search_port(fabric, shortest, t, port)
+    while shortest.searched.size[0] > 0:
+        left, port = shortest.searched.keys[0], shortest.searched.values[0]
+        drop(shortest.searched)
+        found = shortest.found[port]
         if found == NONE or p.amount[found] != left:
             continue  # it has searched again since
-        if not is_available(fabric, s, t, port, left):
+        if not is_available(fabric, shortest, t, port, left):
             continue
         other = p.other[found]
-        if not is_available(fabric, s, t, other, left):
-            search_port(fabric, s, t, port)
+        if not is_available(fabric, shortest, t, other, left):
+            search_port(fabric, shortest, t, port)
             continue
         pair = p.pair[found]
         flow = p.head[pair]
-        preempt(fabric, s, t, port, flow)
-        preempt(fabric, s, t, other, flow)
-        set_served(fabric, s, port, flow)
-        set_served(fabric, s, other, flow)
+        preempt(fabric, shortest, t, port, flow)
+        preempt(fabric, shortest, t, other, flow)
+        set_served(fabric, shortest, port, flow)
+        set_served(fabric, shortest, other, flow)
         if flows.end[flow] == NEVER:
             run_at_full_speed(fabric, t, flow)
-            add_end(flows, s.ends, flow)
-            s.served[s.num_served[0]] = flow
-            s.num_served[0] += 1
+            add_end(flows, shortest.ends, flow)
+            shortest.served[shortest.num_served[0]] = flow
+            shortest.num_served[0] += 1
 
 
 @compiled
-def preempt(fabric: Fabric, s: Shortest, t: int, port: int, flow: int) -> None:
+def preempt(fabric: Fabric, shortest: Shortest, t: int, port: int, flow: int) -> None:
     """Stop the flow that a port serves, unless it is `flow`; the other port of that flow searches again."""
-    flows, loser = fabric.flows, s.flow[port]
+    flows, loser = fabric.flows, shortest.flow[port]
     if loser == NONE or loser == flow:
         return
     third = flows.source[loser] + flows.sink[loser] - port
-    settle(fabric, s, t, loser)
+    settle(fabric, shortest, t, loser)
     flows.end[loser] = NEVER
-    set_served(fabric, s, port, NONE)
-    set_served(fabric, s, third, NONE)
-    search_port(fabric, s, t, third)
+    set_served(fabric, shortest, port, NONE)
+    set_served(fabric, shortest, third, NONE)
+    search_port(fabric, shortest, t, third)
 
 
 advance, _ = coordinator_loops(__name__, State, {REGISTER: on_arrival, DECIDE: on_change}, {})

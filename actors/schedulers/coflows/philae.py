@@ -377,17 +377,17 @@ def measure(w: CoflowWorld, p: State, t: int, coflow: int) -> float:
 @compiled
 def change_coflows_at_port(w: CoflowWorld, p: State, t: int, port: int, by: int) -> None:
     """Add `by` to the number of coflows at a port; the others there may move to another queue."""
-    lines, r = w.fabric.lines, p.matching.ranking
+    lines, ranking = w.fabric.lines, p.matching.ranking
     p.coflows_at_port[port] += by
     if p.policy != D:
         return
-    line = r.next[r.ports[0] + port]
-    while line < r.ports[0]:
+    line = ranking.next[ranking.ports[0] + port]
+    while line < ranking.ports[0]:
         coflow = lines.group[line]
         if not is_pilot_group(w.fabric, coflow) and p.queues.queue[coflow] >= 0:
             p.contention_sum[coflow] += by
             move(w, p, t, coflow)
-        line = r.next[line]
+        line = ranking.next[line]
 
 
 @compiled
@@ -439,20 +439,20 @@ def count_neighbours(w: CoflowWorld, p: State, coflow: int, thin: bool) -> int:
 
     Without work conservation a coflow that is being sampled counts only at the ports of its pilots.
     """
-    lines, r, count = w.fabric.lines, p.matching.ranking, 0
+    lines, ranking, count = w.fabric.lines, p.matching.ranking, 0
     p.num_counts[0] += 1
     p.met_in[coflow] = p.num_counts[0]
     for side in range(2):
         for own in lines_of(lines, coflow, side):
             if lines.left[own] == 0:
                 continue
-            line = r.next[r.ports[0] + lines.port[own]]
-            while line < r.ports[0]:
+            line = ranking.next[ranking.ports[0] + lines.port[own]]
+            while line < ranking.ports[0]:
                 other = coflow_of(w.fabric, lines.group[line])
                 if p.met_in[other] != p.num_counts[0] and (not thin or is_thin(p, other)):
                     p.met_in[other] = p.num_counts[0]
                     count += 1
-                line = r.next[line]
+                line = ranking.next[line]
     return count
 
 
@@ -474,13 +474,13 @@ def mark_moved(p: State, coflow: int) -> None:
 @compiled
 def mark_thin_at_port(w: CoflowWorld, p: State, port: int) -> None:
     """Mark thin coflows at a port as moved: the number of other thin ones at their ports has changed."""
-    r = p.matching.ranking
-    line = r.next[r.ports[0] + port]
-    while line < r.ports[0]:
+    ranking = p.matching.ranking
+    line = ranking.next[ranking.ports[0] + port]
+    while line < ranking.ports[0]:
         other = w.fabric.lines.group[line]
         if not is_pilot_group(w.fabric, other) and is_thin(p, other):
             mark_moved(p, other)
-        line = r.next[line]
+        line = ranking.next[line]
 
 
 @compiled
@@ -730,13 +730,13 @@ def on_decide(w: CoflowWorld, p: State, t: int) -> None:
 @compiled
 def put_in_order(w: CoflowWorld, p: State, t: int) -> None:
     """Step 4: recompute the levels of coflows that have moved."""
-    q = p.queues
+    queues = p.queues
     if p.policy == B or p.policy == C or p.corrects:
         for i in range(remove_ended(w, p.agenda)):
-            if q.queue[p.agenda.active[i]] >= 0:
+            if queues.queue[p.agenda.active[i]] >= 0:
                 move(w, p, t, p.agenda.active[i])
-    update_slot(q, t)
-    if q.clock.queue[0] != p.last_slot[0]:
+    update_slot(queues, t)
+    if queues.clock.queue[0] != p.last_slot[0]:
         mark_slot_change(w, p)
     effective = t + w.network.delay_ns
     for i in range(p.num_moved[0]):
@@ -750,9 +750,9 @@ def put_in_order(w: CoflowWorld, p: State, t: int) -> None:
 @compiled
 def mark_slot_change(w: CoflowWorld, p: State) -> None:
     """Mark the coflows of the queue whose slot begins, and of the queue whose slot is over, as moved."""
-    q, slot = p.queues, p.queues.clock.queue[0]
+    queues, slot = p.queues, p.queues.clock.queue[0]
     for i in range(remove_ended(w, p.agenda)):
-        queue = q.queue[p.agenda.active[i]]
+        queue = queues.queue[p.agenda.active[i]]
         if queue >= 0 and (queue == slot or queue == p.last_slot[0]):
             mark_moved(p, p.agenda.active[i])
     p.last_slot[0] = slot
@@ -761,16 +761,16 @@ def mark_slot_change(w: CoflowWorld, p: State) -> None:
 @compiled
 def set_levels(w: CoflowWorld, p: State, t: int, coflow: int) -> None:
     """Give each group of a coflow its level: that of a queue, of thin coflows, of pilots, or of backfill."""
-    fabric, m, place = w.fabric, p.matching, w.fabric.coflows.place[coflow]
+    fabric, matching, place = w.fabric, p.matching, w.fabric.coflows.place[coflow]
     if p.queues.queue[coflow] >= 0:
-        move_group(fabric, m, t, coflow, MAIN | order_key(p.queues, coflow))
+        move_group(fabric, matching, t, coflow, MAIN | order_key(p.queues, coflow))
     elif p.pilots_left[coflow] == 0:
         thin = count_neighbours(w, p, coflow, True)
-        move_group(fabric, m, t, coflow, (thin << RANK_SHIFT) | place)
+        move_group(fabric, matching, t, coflow, (thin << RANK_SHIFT) | place)
     else:
-        move_group(fabric, m, t, pilot_group(fabric, coflow), PILOTS | place)
+        move_group(fabric, matching, t, pilot_group(fabric, coflow), PILOTS | place)
         if p.conserves:
-            move_group(fabric, m, t, coflow, BACKFILL | place)
+            move_group(fabric, matching, t, coflow, BACKFILL | place)
 
 
 advance, advance_transfers = coordinator_loops(

@@ -100,24 +100,24 @@ def begin_decision(w: CoflowWorld, p: Reserving, t: int) -> int:
 
 
 @inlined
-def fits(fabric: Fabric, a: Madd, coflow: int, time_left: float, bandwidth: np.ndarray) -> bool:
+def fits(fabric: Fabric, madd: Madd, coflow: int, time_left: float, bandwidth: np.ndarray) -> bool:
     """Return whether a coflow can end within `time_left` ns with this bandwidth of each port, [N] bytes per ns."""
-    return slowest(fabric, a, coflow, bandwidth) <= time_left * (1.0 + _ROUNDING) + _ROUNDING_NS
+    return slowest(fabric, madd, coflow, bandwidth) <= time_left * (1.0 + _ROUNDING) + _ROUNDING_NS
 
 
 @inlined
-def reserve(fabric: Fabric, a: Madd, coflow: int, time_left: float) -> None:
+def reserve(fabric: Fabric, madd: Madd, coflow: int, time_left: float) -> None:
     """Let a coflow that has no rate yet end in `time_left` ns, at least 1, out of `residual`."""
-    a.need[coflow] = time_left
-    take_residual(fabric, a, coflow, time_left)
+    madd.need[coflow] = time_left
+    take_residual(fabric, madd, coflow, time_left)
 
 
 @inlined
-def reserve_if_fits(fabric: Fabric, a: Madd, coflow: int, time_left: float, least: float) -> bool:
+def reserve_if_fits(fabric: Fabric, madd: Madd, coflow: int, time_left: float, least: float) -> bool:
     """Let a coflow end in `time_left` ns if it can end within `least` ns; return whether it has reserved."""
-    if not fits(fabric, a, coflow, least, a.residual):
+    if not fits(fabric, madd, coflow, least, madd.residual):
         return False
-    reserve(fabric, a, coflow, max(time_left, 1.0))
+    reserve(fabric, madd, coflow, max(time_left, 1.0))
     return True
 
 

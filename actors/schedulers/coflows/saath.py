@@ -123,37 +123,37 @@ def on_arrival(w: CoflowWorld, p: State, t: int, coflow: int) -> None:
 @compiled
 def enter_queue(w: CoflowWorld, p: State, t: int, coflow: int, queue: int) -> None:
     """Put a coflow into a queue, with a deadline."""
-    q = p.queues
-    enqueue_together(w, q, coflow, queue)
-    p.limit[coflow] = q.limit[queue] / flows_together(w, coflow, p.width[coflow])
-    p.deadline[coflow] = t + np.int64(min(q.size[queue] * p.wait_per_coflow_ns[queue], 1e18))
+    queues = p.queues
+    enqueue_together(w, queues, coflow, queue)
+    p.limit[coflow] = queues.limit[queue] / flows_together(w, coflow, p.width[coflow])
+    p.deadline[coflow] = t + np.int64(min(queues.size[queue] * p.wait_per_coflow_ns[queue], 1e18))
 
 
 @compiled
 def on_tick(w: CoflowWorld, p: State, t: int) -> None:
     """Make the decision at the end of an interval: steps 2 to 6."""
-    agenda, order, e = p.agenda, p.order, p.equal
-    if not begin_tick(w, agenda, e, t):
+    agenda, order, equal = p.agenda, p.order, p.equal
+    if not begin_tick(w, agenda, equal, t):
         return
     demote(w, p, t)
     for i in range(agenda.used[0]):
         p.queues.keys[i] = order_key(p, t, agenda.active[i])
-    serve_by_keys(w, agenda, order, e, p.queues, t)
-    add_rates(w.fabric, order, e, _FIRST, order.used[0])
-    end_tick(w, agenda, order, e, t)
-    request_next(w, agenda, e, t, next_change(w, p, t))
+    serve_by_keys(w, agenda, order, equal, p.queues, t)
+    add_rates(w.fabric, order, equal, _FIRST, order.used[0])
+    end_tick(w, agenda, order, equal, t)
+    request_next(w, agenda, equal, t, next_change(w, p, t))
 
 
 @compiled
 def demote(w: CoflowWorld, p: State, t: int) -> None:
     """Step 2: move each coflow to the queue for the bytes that its flows had been sent when the agents reported."""
-    fabric, q, known = w.fabric, p.queues, t - w.network.delay_ns
+    fabric, queues, known = w.fabric, p.queues, t - w.network.delay_ns
     update_ahead(fabric, p.equal, known)
     for i in range(p.agenda.used[0]):
         coflow = p.agenda.active[i]
-        queue, width = q.queue[coflow], flows_together(w, coflow, p.width[coflow])
-        p.limit[coflow] = q.limit[queue] / width
-        while has_sent_more(fabric, p.equal, coflow, q.limit[queue] / width, known):
+        queue, width = queues.queue[coflow], flows_together(w, coflow, p.width[coflow])
+        p.limit[coflow] = queues.limit[queue] / width
+        while has_sent_more(fabric, p.equal, coflow, queues.limit[queue] / width, known):
             queue += 1
         move_down(w, p, t, coflow, queue)
     if are_together(w.waves):
@@ -178,11 +178,11 @@ def order_key(p: State, t: int, coflow: int) -> int:
     """Step 3: return the sort key of a coflow; coflows whose deadlines have passed come first."""
     if p.deadline[coflow] <= t:
         return p.deadline[coflow] - NEVER
-    q = p.queues
+    queues = p.queues
     return (
-        (q.queue[coflow] << _QUEUE_SHIFT)
+        (queues.queue[coflow] << _QUEUE_SHIFT)
         | (p.contention.num_met[coflow] << _CONTENTION_SHIFT)
-        | q.entered[coflow]
+        | queues.entered[coflow]
     )
 
 
@@ -211,73 +211,78 @@ def on_flow_done(w: CoflowWorld, p: State, t: int, flow: int, ended: int) -> Non
 
 
 @compiled
-def add_coflow(fabric: Fabric, n: Contention, coflow: int, kind: int) -> None:
+def add_coflow(fabric: Fabric, contention: Contention, coflow: int, kind: int) -> None:
     """Add a coflow at all ports of its unfinished flows."""
     lines = fabric.lines
     for side in range(2):
         for line in lines_of(lines, coflow, side):
             if lines.left[line] > 0:
-                link(n, line, n.ports[0] + lines.port[line])
-                n.is_here[line] = True
-    n.kind[coflow] = kind
-    count_neighbours_of(fabric, n, coflow, 1)
+                link(contention, line, contention.ports[0] + lines.port[line])
+                contention.is_here[line] = True
+    contention.kind[coflow] = kind
+    count_neighbours_of(fabric, contention, coflow, 1)
 
 
 @compiled
-def change_kind(fabric: Fabric, n: Contention, coflow: int, kind: int) -> None:
+def change_kind(fabric: Fabric, contention: Contention, coflow: int, kind: int) -> None:
     """Change the kind of a coflow."""
-    if kind != n.kind[coflow]:
-        count_neighbours_of(fabric, n, coflow, -1)
-        n.kind[coflow] = kind
-        count_neighbours_of(fabric, n, coflow, 1)
+    if kind != contention.kind[coflow]:
+        count_neighbours_of(fabric, contention, coflow, -1)
+        contention.kind[coflow] = kind
+        count_neighbours_of(fabric, contention, coflow, 1)
 
 
 @compiled
-def count_neighbours_of(fabric: Fabric, n: Contention, coflow: int, by: int) -> None:
+def count_neighbours_of(fabric: Fabric, contention: Contention, coflow: int, by: int) -> None:
     """Add `by`, 1 or -1, to the counts of a coflow and of each that shares a port with it."""
     lines = fabric.lines
-    n.num_counts[0] += 1
-    n.met_in[coflow] = n.num_counts[0]
+    contention.num_counts[0] += 1
+    contention.met_in[coflow] = contention.num_counts[0]
     for side in range(2):
         for line in lines_of(lines, coflow, side):
-            if n.is_here[line]:
-                here = n.next[n.ports[0] + lines.port[line]]
-                while here < n.ports[0]:
-                    other, here = lines.group[here], n.next[here]
-                    if n.met_in[other] != n.num_counts[0] and n.kind[other] == n.kind[coflow]:
-                        n.met_in[other] = n.num_counts[0]
-                        count_pair(n, coflow, other, by)
+            if contention.is_here[line]:
+                here = contention.next[contention.ports[0] + lines.port[line]]
+                while here < contention.ports[0]:
+                    other, here = lines.group[here], contention.next[here]
+                    if (
+                        contention.met_in[other] != contention.num_counts[0]
+                        and contention.kind[other] == contention.kind[coflow]
+                    ):
+                        contention.met_in[other] = contention.num_counts[0]
+                        count_pair(contention, coflow, other, by)
 
 
 @inlined
-def count_pair(n: Contention, coflow: int, other: int, by: int) -> None:
+def count_pair(contention: Contention, coflow: int, other: int, by: int) -> None:
     """Add `by` to the counts of two coflows that share a port."""
-    n.num_met[coflow] += by
-    n.num_met[other] += by
+    contention.num_met[coflow] += by
+    contention.num_met[other] += by
 
 
 @compiled
-def leave_port(fabric: Fabric, n: Contention, line: int) -> None:
+def leave_port(fabric: Fabric, contention: Contention, line: int) -> None:
     """Remove a coflow from the port of one of its lines."""
     lines = fabric.lines
     coflow = lines.group[line]
-    unlink(n, line)
-    n.is_here[line] = False
-    here = n.next[n.ports[0] + lines.port[line]]
-    while here < n.ports[0]:
-        other, here = lines.group[here], n.next[here]
-        if n.kind[other] == n.kind[coflow] and not share_port(lines, n, coflow, other):
-            count_pair(n, coflow, other, -1)
+    unlink(contention, line)
+    contention.is_here[line] = False
+    here = contention.next[contention.ports[0] + lines.port[line]]
+    while here < contention.ports[0]:
+        other, here = lines.group[here], contention.next[here]
+        if contention.kind[other] == contention.kind[coflow] and not share_port(
+            lines, contention, coflow, other
+        ):
+            count_pair(contention, coflow, other, -1)
 
 
 @compiled
-def share_port(lines: Lines, n: Contention, a: int, b: int) -> bool:
+def share_port(lines: Lines, contention: Contention, a: int, b: int) -> bool:
     """Return whether two coflows both have unfinished flows at a port."""
     for side in range(2):
         i, j = lines.first_line[a, side], lines.first_line[b, side]
         while i < lines.end_line[a, side] and j < lines.end_line[b, side]:
             if lines.port[i] == lines.port[j]:
-                if n.is_here[i] and n.is_here[j]:
+                if contention.is_here[i] and contention.is_here[j]:
                     return True
                 i, j = i + 1, j + 1
             elif lines.port[i] < lines.port[j]:

@@ -91,116 +91,118 @@ def on_decide(w: CoflowWorld, p: State, t: int) -> None:
 
 
 @compiled
-def bssi(fabric: Fabric, waves: Waves, s: BssiScratch, groups: np.ndarray, count: int) -> None:
+def bssi(fabric: Fabric, waves: Waves, scratch: BssiScratch, groups: np.ndarray, count: int) -> None:
     """Step 2: put the first `count` of `groups`, coflows, in order, by the bytes of their lines.
 
     Waves of one shuffle (`actors.fabric.waves`) are one coflow here, and lie side by side.
     """
-    find_first_waves(fabric, waves, s, groups, count)
-    load_ports(fabric, s, groups, count)
+    find_first_waves(fabric, waves, scratch, groups, count)
+    load_ports(fabric, scratch, groups, count)
     left = count
     while left > 1:
-        worst = largest(s.load)
-        if s.load[worst] == 0.0:
+        worst = largest(scratch.load)
+        if scratch.load[worst] == 0.0:
             break  # the coflows without a place have no bytes
-        chosen = choose_last(fabric.lines, s, worst)
+        chosen = choose_last(fabric.lines, scratch, worst)
         if chosen == NONE:
-            s.load[worst] = 0.0  # only rounding left a load
+            scratch.load[worst] = 0.0  # only rounding left a load
             continue
-        lower_weights(fabric.lines, s, worst, chosen)
-        first = s.begin[fabric.lines.group[chosen]]
+        lower_weights(fabric.lines, scratch, worst, chosen)
+        first = scratch.begin[fabric.lines.group[chosen]]
         for i in range(end_of_shuffle(waves, groups, first, count) - 1, first - 1, -1):
-            unload_ports(fabric, s, groups[i])
+            unload_ports(fabric, scratch, groups[i])
             left -= 1
-            s.order[left] = groups[i]
+            scratch.order[left] = groups[i]
     for i in range(count - 1, -1, -1):  # coflows without a place are first, as they were
-        if s.weight[s.begin[groups[i]]] < np.inf:
+        if scratch.weight[scratch.begin[groups[i]]] < np.inf:
             left -= 1
-            s.order[left] = groups[i]
+            scratch.order[left] = groups[i]
     for i in range(count):
-        groups[i] = s.order[i]
+        groups[i] = scratch.order[i]
 
 
 @inlined
-def find_first_waves(fabric: Fabric, waves: Waves, s: BssiScratch, groups: np.ndarray, count: int) -> None:
+def find_first_waves(
+    fabric: Fabric, waves: Waves, scratch: BssiScratch, groups: np.ndarray, count: int
+) -> None:
     """Find where the first waves of the first `count` of `groups` are, of which each has the weight of a coflow."""
     begin = 0
     while begin < count:
         end = end_of_shuffle(waves, groups, begin, count)
-        s.weight[begin] = fabric.coflows.weight[groups[begin]]
+        scratch.weight[begin] = fabric.coflows.weight[groups[begin]]
         for i in range(begin, end):
-            s.begin[groups[i]] = begin
+            scratch.begin[groups[i]] = begin
         begin = end
 
 
 @compiled
-def load_ports(fabric: Fabric, s: BssiScratch, groups: np.ndarray, count: int) -> None:
+def load_ports(fabric: Fabric, scratch: BssiScratch, groups: np.ndarray, count: int) -> None:
     """Compute the load of each port by the first `count` of `groups`, and list their lines by port."""
     lines = fabric.lines
-    fill(s.load, 0.0)
-    fill(s.head, NONE)
+    fill(scratch.load, 0.0)
+    fill(scratch.head, NONE)
     for i in range(count):
         group = groups[i]
         for side in range(2):
             for line in lines_of(lines, group, side):
                 port = lines.port[line]
-                s.load[port] += lines.bytes[line] / fabric.speed[port]
-                s.next[line] = s.head[port]
-                s.head[port] = line
+                scratch.load[port] += lines.bytes[line] / fabric.speed[port]
+                scratch.next[line] = scratch.head[port]
+                scratch.head[port] = line
 
 
 @inlined
-def choose_last(lines: Lines, s: BssiScratch, port: int) -> int:
+def choose_last(lines: Lines, scratch: BssiScratch, port: int) -> int:
     """Return the first line at a port of the coflow that has the least weight for its bytes there, or NONE."""
     least, of, chosen = np.inf, 1.0, NONE
-    line = s.head[port]
+    line = scratch.head[port]
     while line != NONE:
-        size, weight = bytes_here(lines, s, line), s.weight[s.begin[lines.group[line]]]
+        size, weight = bytes_here(lines, scratch, line), scratch.weight[scratch.begin[lines.group[line]]]
         if size > 0.0 and weight * of < least * size:  # products: equal coflows tie exactly
             least, of, chosen = weight, size, line
-        line = next_coflow(lines, s, line)
+        line = next_coflow(lines, scratch, line)
     return chosen
 
 
 @inlined
-def next_coflow(lines: Lines, s: BssiScratch, line: int) -> int:
+def next_coflow(lines: Lines, scratch: BssiScratch, line: int) -> int:
     """Return the first line of the next coflow at a port after that of a line, or NONE."""
-    first = s.begin[lines.group[line]]
-    while line != NONE and s.begin[lines.group[line]] == first:
-        line = s.next[line]
+    first = scratch.begin[lines.group[line]]
+    while line != NONE and scratch.begin[lines.group[line]] == first:
+        line = scratch.next[line]
     return line
 
 
 @inlined
-def bytes_here(lines: Lines, s: BssiScratch, line: int) -> float:
+def bytes_here(lines: Lines, scratch: BssiScratch, line: int) -> float:
     """Return the bytes of a coflow at a port, whose first line there is given."""
-    first, size = s.begin[lines.group[line]], 0.0
-    while line != NONE and s.begin[lines.group[line]] == first:
+    first, size = scratch.begin[lines.group[line]], 0.0
+    while line != NONE and scratch.begin[lines.group[line]] == first:
         size += lines.bytes[line]
-        line = s.next[line]
+        line = scratch.next[line]
     return size
 
 
 @inlined
-def lower_weights(lines: Lines, s: BssiScratch, port: int, chosen: int) -> None:
+def lower_weights(lines: Lines, scratch: BssiScratch, port: int, chosen: int) -> None:
     """Lower the weights of the coflows at a port in proportion to their bytes there; mark the chosen one as placed."""
-    last = s.begin[lines.group[chosen]]
-    price = s.weight[last] / bytes_here(lines, s, chosen)
-    line = s.head[port]
+    last = scratch.begin[lines.group[chosen]]
+    price = scratch.weight[last] / bytes_here(lines, scratch, chosen)
+    line = scratch.head[port]
     while line != NONE:
-        s.weight[s.begin[lines.group[line]]] -= price * lines.bytes[line]
-        line = s.next[line]
-    s.weight[last] = np.inf
+        scratch.weight[scratch.begin[lines.group[line]]] -= price * lines.bytes[line]
+        line = scratch.next[line]
+    scratch.weight[last] = np.inf
 
 
 @inlined
-def unload_ports(fabric: Fabric, s: BssiScratch, group: int) -> None:
+def unload_ports(fabric: Fabric, scratch: BssiScratch, group: int) -> None:
     """Subtract a coflow's load from that of its ports."""
     lines = fabric.lines
     for side in range(2):
         for line in lines_of(lines, group, side):
             port = lines.port[line]
-            s.load[port] = max(s.load[port] - lines.bytes[line] / fabric.speed[port], 0.0)
+            scratch.load[port] = max(scratch.load[port] - lines.bytes[line] / fabric.speed[port], 0.0)
 
 
 advance, advance_transfers = ordered_loops(__name__, State, on_decide)

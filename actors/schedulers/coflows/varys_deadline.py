@@ -118,44 +118,44 @@ class State(NamedTuple):
 @compiled
 def on_decide(w: CoflowWorld, p: State, t: int) -> None:
     """Steps 2 to 5, if a coflow has arrived or will have ended."""
-    r = p.reserving
-    count = begin_decision(w, r, t)
+    reserving = p.reserving
+    count = begin_decision(w, reserving, t)
     if count == NONE:
         return
     for i in range(count):
-        r.keys[i] = 0.0 if r.admission.verdict[r.groups[i]] == ADMITTED else 1.0
+        reserving.keys[i] = 0.0 if reserving.admission.verdict[reserving.groups[i]] == ADMITTED else 1.0
     sort_groups(
-        w.fabric.coflows, r.groups, r.keys, count
+        w.fabric.coflows, reserving.groups, reserving.keys, count
     )  # those that are admitted first, as their reservations stay
     reserved = admit_in_turn(w, p, t, count)
-    add_rates(w.fabric, r.order, r.madd, reserved, r.order.used[0])
-    end_decision(w, r, t)
+    add_rates(w.fabric, reserving.order, reserving.madd, reserved, reserving.order.used[0])
+    end_decision(w, reserving, t)
 
 
 @compiled
 def admit_in_turn(w: CoflowWorld, p: State, t: int, count: int) -> int:
     """Judge the first `count` of `groups`, and put the served ones in order; return how many have reserved."""
-    r, effective, served, reserved = p.reserving, effective_time(w, t), 0, 0
+    reserving, effective, served, reserved = p.reserving, effective_time(w, t), 0, 0
     for i in range(count):
-        coflow = r.groups[i]
-        left = time_left(r.admission, coflow, effective)
+        coflow = reserving.groups[i]
+        left = time_left(reserving.admission, coflow, effective)
         verdict = judge(w, p, coflow, left)
         if verdict == DROPPED:
-            drop_greedy(w, r.admission, r.matching, t, coflow, DROPPED)
+            drop_greedy(w, reserving.admission, reserving.matching, t, coflow, DROPPED)
             continue
-        decide_verdict(w, r.admission, t, coflow, verdict)
+        decide_verdict(w, reserving.admission, t, coflow, verdict)
         if verdict == REJECTED and p.rejected == RETRY:
             continue
-        key = 0.0 if p.by_arrival else np.float64(r.admission.deadline[coflow])
+        key = 0.0 if p.by_arrival else np.float64(reserving.admission.deadline[coflow])
         if left == np.inf:
             key = NO_DEADLINE
         elif verdict == REJECTED:
             key = BEHIND
         else:
             reserved += 1
-        r.groups[served], r.keys[served] = coflow, key
+        reserving.groups[served], reserving.keys[served] = coflow, key
         served += 1
-    serve_by_keys(w, r, served)
+    serve_by_keys(w, reserving, served)
     return reserved
 
 

@@ -257,19 +257,19 @@ def make_packing(world: DagWorld, arrays: Any, part: np.ndarray, bands: int, par
 
 
 def make_plans(
-    world: DagWorld, arrays: Any, m: Matcher, demand: np.ndarray, part: np.ndarray, parts: Parts
+    world: DagWorld, arrays: Any, matcher: Matcher, demand: np.ndarray, part: np.ndarray, parts: Parts
 ) -> Plan:
     """Return plans of nothing, and their scratch space."""
     most = int(np.diff(arrays.first_stage).max())
     # Each batch ends a stage or fills a resource: there are at most as many as tasks and stages of a job.
     batches = int(np.diff(arrays.first_task).max()) + most + 1
-    sizes = sizes_of(world, m.num_active.size) | {"stage of a job": most}
+    sizes = sizes_of(world, matcher.num_active.size) | {"stage of a job": most}
     return at_start(
         Plan,
         sizes,
         of_job=at_start(Batches, {"batch": arrays.first_task[-1] if parts.altruism.probability > 0.0 else 0}),
         first=arrays.first_task,
-        must=m.must,
+        must=matcher.must,
         largest=read_only(np.maximum.reduceat(demand, arrays.first_stage[:-1])),
         keeps=parts.altruism.keeps_promises,
         with_events=parts.altruism.plans_with_events,
@@ -278,8 +278,8 @@ def make_plans(
             sizes,
             first_parent=arrays.first_parent,
             parent=arrays.parent,
-            key=m.run.key,
-            backward_key=m.run.key if parts.backward is None else read_only(parts.backward),
+            key=matcher.run.key,
+            backward_key=matcher.run.key if parts.backward is None else read_only(parts.backward),
             in_order=parts.backward is not None,
             part=read_only(part),
             made=at_start(Batches, {"batch": batches}),

@@ -36,11 +36,11 @@ WHAT = "parameter guarantees of capacity"
 
 
 def _parts(setting: Setting) -> Parts:
-    p = setting.parameters
+    parameters = setting.parameters
     return Parts(
         inter=Inter(matching.QUEUES, queues=queues_of(setting)),
-        intra=ORDERS[p["intra_job"]](setting),
-        leftover=LEFTOVERS[p["leftover"]],
+        intra=ORDERS[parameters["intra_job"]](setting),
+        leftover=LEFTOVERS[parameters["leftover"]],
     )
 
 

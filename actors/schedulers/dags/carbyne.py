@@ -59,19 +59,21 @@ from actors.setting import Setting
 
 def _parts(setting: Setting) -> Parts:
     """Return the parts."""
-    p = setting.parameters
-    as_dagps = p["packing"] == "dagps"
-    order, backward = dagps_orders(setting) if as_dagps else (ORDERS[p["intra_job"]](setting), None)
+    parameters = setting.parameters
+    as_dagps = parameters["packing"] == "dagps"
+    order, backward = dagps_orders(setting) if as_dagps else (ORDERS[parameters["intra_job"]](setting), None)
     return Parts(
         inter=Inter(matching.DRF),
         intra=order,
-        leftover=LEFTOVERS[p["leftover"]],
+        leftover=LEFTOVERS[parameters["leftover"]],
         priority=priorities(setting, order) if as_dagps else None,
         altruism=Altruism(
-            p["altruism"], keeps_promises=p["completion"] == "kept", plans_with_events=p["replan"] == "events"
+            parameters["altruism"],
+            keeps_promises=parameters["completion"] == "kept",
+            plans_with_events=parameters["replan"] == "events",
         ),
         backward=backward,
-        leftovers_in_order=as_dagps or p["leftover_tasks"] == "in-order",
+        leftovers_in_order=as_dagps or parameters["leftover_tasks"] == "in-order",
     )
 
 

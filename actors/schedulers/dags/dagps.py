@@ -36,16 +36,16 @@ from actors.setting import Setting
 
 
 def _parts(setting: Setting) -> Parts:
-    p, order = setting.parameters, by_dagps_plan(setting)
+    parameters, order = setting.parameters, by_dagps_plan(setting)
     return Parts(
         inter=Inter(matching.DRF),
         intra=order,
         packing=True,
         values=Values(
-            remaining_weight=p["remaining_weight"],
-            renewed=p["weight"] == "launch",
-            remote_penalty=p["remote_penalty"],
-            unfairness=p["unfairness"],
+            remaining_weight=parameters["remaining_weight"],
+            renewed=parameters["weight"] == "launch",
+            remote_penalty=parameters["remote_penalty"],
+            unfairness=parameters["unfairness"],
         ),
         priority=priorities(setting, order),
     )

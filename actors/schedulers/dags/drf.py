@@ -42,9 +42,11 @@ from actors.setting import Setting
 
 
 def _parts(setting: Setting, by: int = matching.DRF, intra: str = "") -> Parts:
-    p = setting.parameters
+    parameters = setting.parameters
     return Parts(
-        inter=Inter(by), intra=ORDERS[intra or p["intra_job"]](setting), leftover=LEFTOVERS[p["leftover"]]
+        inter=Inter(by),
+        intra=ORDERS[intra or parameters["intra_job"]](setting),
+        leftover=LEFTOVERS[parameters["leftover"]],
     )
 
 

@@ -73,16 +73,16 @@ FAIRNESS = Parameter(
 
 
 def _parts(setting: Setting) -> Parts:
-    p = setting.parameters
+    parameters = setting.parameters
     return Parts(
         inter=Inter(matching.DRF),
         intra=by_level(setting),
         packing=True,
         values=Values(
-            remaining_weight=p["remaining_weight"],
-            renewed=p["weight"] == "launch",
-            remote_penalty=p["remote_penalty"],
-            fairness=p["fairness"],
+            remaining_weight=parameters["remaining_weight"],
+            renewed=parameters["weight"] == "launch",
+            remote_penalty=parameters["remote_penalty"],
+            fairness=parameters["fairness"],
         ),
     )
 

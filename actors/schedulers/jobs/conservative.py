@@ -227,39 +227,39 @@ def make_bookings(now: Outlook, reservations: int) -> Bookings:
 
 
 @inlined
-def place_of_time(b: Bookings, time: int) -> int:
+def place_of_time(bookings: Bookings, time: int) -> int:
     """Return how many changes come before a time."""
-    return first_from(b.changes.time, np.int64(0), b.number[0], time)
+    return first_from(bookings.changes.time, np.int64(0), bookings.number[0], time)
 
 
 @inlined
-def copy_change(b: Bookings, i: int, j: int) -> None:
+def copy_change(bookings: Bookings, i: int, j: int) -> None:
     """Copy the i-th change over the j-th."""
-    rows = b.changes
+    rows = bookings.changes
     rows.time[j], rows.job[j], rows.first[j] = rows.time[i], rows.job[i], rows.first[i]
     rows.tasks[j], rows.sign[j] = rows.tasks[i], rows.sign[i]
 
 
 @compiled
-def add_change(b: Bookings, time: int, job: int, first: int, tasks: int, sign: int) -> None:
+def add_change(bookings: Bookings, time: int, job: int, first: int, tasks: int, sign: int) -> None:
     """Add a change: at one time, what ends comes before what begins."""
-    rows, place = b.changes, place_of_time(b, time + np.int64(sign == 1))
-    for i in range(b.number[0], place, -1):
-        copy_change(b, i - 1, i)
+    rows, place = bookings.changes, place_of_time(bookings, time + np.int64(sign == 1))
+    for i in range(bookings.number[0], place, -1):
+        copy_change(bookings, i - 1, i)
     rows.time[place], rows.job[place], rows.first[place] = time, job, first
     rows.tasks[place], rows.sign[place] = tasks, sign
-    b.number[0] += 1
+    bookings.number[0] += 1
 
 
 @compiled
-def drop_change(b: Bookings, time: int, first: int, sign: int) -> None:
+def drop_change(bookings: Bookings, time: int, first: int, sign: int) -> None:
     """Remove the change of the reservation whose rows begin at `first`."""
-    rows, place = b.changes, place_of_time(b, time)
+    rows, place = bookings.changes, place_of_time(bookings, time)
     while rows.first[place] != first or rows.sign[place] != sign:
         place += 1
-    for i in range(place + 1, b.number[0]):
-        copy_change(b, i, i - 1)
-    b.number[0] -= 1
+    for i in range(place + 1, bookings.number[0]):
+        copy_change(bookings, i, i - 1)
+    bookings.number[0] -= 1
 
 
 @inlined
@@ -269,32 +269,42 @@ def end_at(ends: Ends, i: int, t: int) -> int:
 
 
 @inlined
-def change_at(b: Bookings, j: int) -> int:
+def change_at(bookings: Bookings, j: int) -> int:
     """Return when the j-th change is; NEVER: there is none."""
-    return b.changes.time[j] if j < b.number[0] else NEVER
+    return bookings.changes.time[j] if j < bookings.number[0] else NEVER
 
 
 @inlined
 def apply_end(
-    b: Bookings, ends: Ends, placed: Records, of_job: np.ndarray, i: int, sign: int, least: bool
+    bookings: Bookings, ends: Ends, placed: Records, of_job: np.ndarray, i: int, sign: int, least: bool
 ) -> None:
     """Let what the i-th row of the ends holds be free; be held again with sign -1."""
     row = row_at(ends, i)
     take_rows(
-        b.at, placed, ends.rows.first[row], ends.rows.tasks[row], of_job[ends.rows.job[row]], -sign, least
+        bookings.at,
+        placed,
+        ends.rows.first[row],
+        ends.rows.tasks[row],
+        of_job[ends.rows.job[row]],
+        -sign,
+        least,
     )
 
 
 @inlined
-def apply_change(b: Bookings, placed: Records, of_job: np.ndarray, j: int, sign: int, least: bool) -> None:
+def apply_change(
+    bookings: Bookings, placed: Records, of_job: np.ndarray, j: int, sign: int, least: bool
+) -> None:
     """Apply the j-th change, or with sign -1 its opposite."""
-    rows = b.changes
-    take_rows(b.at, placed, rows.first[j], rows.tasks[j], of_job[rows.job[j]], sign * rows.sign[j], least)
+    rows = bookings.changes
+    take_rows(
+        bookings.at, placed, rows.first[j], rows.tasks[j], of_job[rows.job[j]], sign * rows.sign[j], least
+    )
 
 
 @compiled
 def pass_changes(
-    b: Bookings,
+    bookings: Bookings,
     ends: Ends,
     placed: Records,
     of_job: np.ndarray,
@@ -308,62 +318,64 @@ def pass_changes(
 
     `least`: keep the least that fits on each node, and stop when the job that is looked at does not fit any more.
     """
-    while not least or all_fit(b.at):
-        end, change = end_at(ends, i, t), change_at(b, j)
-        if min(end, change) > until or (i == ends.span[1] and j == b.number[0]):
+    while not least or all_fit(bookings.at):
+        end, change = end_at(ends, i, t), change_at(bookings, j)
+        if min(end, change) > until or (i == ends.span[1] and j == bookings.number[0]):
             break
         if end <= change and i < ends.span[1]:
-            apply_end(b, ends, placed, of_job, i, 1, least)
+            apply_end(bookings, ends, placed, of_job, i, 1, least)
             i += 1
         else:
-            apply_change(b, placed, of_job, j, 1, least)
+            apply_change(bookings, placed, of_job, j, 1, least)
             j += 1
     return i, j
 
 
 @compiled
-def begin_search(b: Bookings, free: np.ndarray, demand: int, tasks: int, least: int, nodes: int) -> None:
+def begin_search(
+    bookings: Bookings, free: np.ndarray, demand: int, tasks: int, least: int, nodes: int
+) -> None:
     """Begin to look for when `least` of so many tasks of a demand fit; `free`: of now, [N, R]."""
-    copy_free(b.at, free)
-    look_at(b.at, demand, tasks, nodes)
-    b.at.look.least[0] = least
-    b.applied.ends[0], b.applied.changes[0] = 0, 0
+    copy_free(bookings.at, free)
+    look_at(bookings.at, demand, tasks, nodes)
+    bookings.at.look.least[0] = least
+    bookings.applied.ends[0], bookings.applied.changes[0] = 0, 0
 
 
 @compiled
-def leave_span(b: Bookings, ends: Ends, placed: Records, of_job: np.ndarray) -> None:
+def leave_span(bookings: Bookings, ends: Ends, placed: Records, of_job: np.ndarray) -> None:
     """Go back from the end of the job's span to its begin."""
-    applied = b.applied
+    applied = bookings.applied
     for k in range(applied.ends[0], applied.span_ends[0]):
-        apply_end(b, ends, placed, of_job, k, -1, False)
+        apply_end(bookings, ends, placed, of_job, k, -1, False)
     for k in range(applied.changes[0], applied.span_changes[0]):
-        apply_change(b, placed, of_job, k, -1, False)
+        apply_change(bookings, placed, of_job, k, -1, False)
 
 
 @compiled
 def find_begin(
-    b: Bookings, ends: Ends, placed: Records, of_job: np.ndarray, t: int, begin: int, span: int
+    bookings: Bookings, ends: Ends, placed: Records, of_job: np.ndarray, t: int, begin: int, span: int
 ) -> int:
     """Step 1 by node: return from when on the tasks fit for `span`, ns, at `begin` or later; NEVER if they never do.
 
     `Bookings.at` has how many fit on each node for that long. The search may go on from there, after `leave_span`.
     """
-    applied = b.applied
-    i, j = pass_changes(b, ends, placed, of_job, t, applied.ends[0], applied.changes[0], begin, False)
+    applied = bookings.applied
+    i, j = pass_changes(bookings, ends, placed, of_job, t, applied.ends[0], applied.changes[0], begin, False)
     while True:
-        if all_fit(b.at):
+        if all_fit(bookings.at):
             last = min(begin + span, NEVER) - 1
             applied.ends[0], applied.changes[0] = i, j
             applied.span_ends[0], applied.span_changes[0] = pass_changes(
-                b, ends, placed, of_job, t, i, j, last, True
+                bookings, ends, placed, of_job, t, i, j, last, True
             )
-            if all_fit(b.at):
+            if all_fit(bookings.at):
                 return begin
-            leave_span(b, ends, placed, of_job)
-        begin = min(end_at(ends, i, t), change_at(b, j))
-        if i == ends.span[1] and j == b.number[0]:
+            leave_span(bookings, ends, placed, of_job)
+        begin = min(end_at(ends, i, t), change_at(bookings, j))
+        if i == ends.span[1] and j == bookings.number[0]:
             return NEVER
-        i, j = pass_changes(b, ends, placed, of_job, t, i, j, begin, False)
+        i, j = pass_changes(bookings, ends, placed, of_job, t, i, j, begin, False)
 
 
 # Of the last decision: whether a task has ended early since, 1 or 0; when the first reservation begins, NEVER if there
@@ -412,31 +424,35 @@ def reserve(w: World, p: State, t: int, job: int) -> None:
 @compiled
 def reserve_gang(w: World, p: State, t: int, job: int) -> None:
     """Step 1 by node, of a gang."""
-    gangs, b = p.gangs, p.bookings
+    gangs, bookings = p.gangs, p.bookings
     task = first_to_start(w, job)
     count = w.work.end_task[job] - task
-    begin_search(b, gangs.now.free, gangs.of_job[job], count, count, max(gangs.jobs.nodes[job], np.int64(0)))
-    begin = find_begin(b, gangs.ends, gangs.placed, gangs.of_job, t, t, gangs.jobs.holds[job])
+    begin_search(
+        bookings, gangs.now.free, gangs.of_job[job], count, count, max(gangs.jobs.nodes[job], np.int64(0))
+    )
+    begin = find_begin(bookings, gangs.ends, gangs.placed, gangs.of_job, t, t, gangs.jobs.holds[job])
     if begin == NEVER:
         skip_rest(w, p, job, task)
         return
-    choose_nodes(b.at, gangs.placed, task, count)
+    choose_nodes(bookings.at, gangs.placed, task, count)
     book(p, job, task, count, begin)
 
 
 @compiled
 def reserve_single(w: World, p: State, t: int, job: int) -> None:
     """Step 1 by node, of a job that is no gang: none of its tasks, which are alike, begins before the one before."""
-    gangs, b = p.gangs, p.bookings
+    gangs, bookings = p.gangs, p.bookings
     task, begin = first_to_start(w, job), t
-    begin_search(b, gangs.now.free, gangs.of_job[job], tasks_to_start(w, job), np.int64(1), np.int64(0))
+    begin_search(
+        bookings, gangs.now.free, gangs.of_job[job], tasks_to_start(w, job), np.int64(1), np.int64(0)
+    )
     while task < w.work.end_task[job]:
-        begin = find_begin(b, gangs.ends, gangs.placed, gangs.of_job, t, begin, gangs.jobs.holds[job])
+        begin = find_begin(bookings, gangs.ends, gangs.placed, gangs.of_job, t, begin, gangs.jobs.holds[job])
         if begin == NEVER:
             skip_rest(w, p, job, task)
             break
         after = place_single(w, p, job, task)
-        leave_span(b, gangs.ends, gangs.placed, gangs.of_job)
+        leave_span(bookings, gangs.ends, gangs.placed, gangs.of_job)
         while task != after:
             book(p, job, task, np.int64(1), begin)
             task = following(w, job, task, np.int64(1))

@@ -58,85 +58,85 @@ def make_outlook(demand: np.ndarray, free: np.ndarray, up: np.ndarray) -> Outloo
 
 
 @inlined
-def room_at(o: Outlook, node: int) -> int:
+def room_at(outlook: Outlook, node: int) -> int:
     """Return how many tasks of the job fit on a node, at most all of them."""
-    most, demand = o.look.tasks[0] * o.up[node], o.look.demand[0]
-    for r in range(o.demand.shape[1]):
-        needed = o.demand[demand, r]
+    most, demand = outlook.look.tasks[0] * outlook.up[node], outlook.look.demand[0]
+    for r in range(outlook.demand.shape[1]):
+        needed = outlook.demand[demand, r]
         if needed > 0:
-            most = min(most, o.free[node, r] // needed)
+            most = min(most, outlook.free[node, r] // needed)
     return most
 
 
 @inlined
-def count_in(o: Outlook, there: int, sign: int) -> None:
+def count_in(outlook: Outlook, there: int, sign: int) -> None:
     """Count a node on which so many tasks fit, or take it out of the counts."""
-    look = o.look
+    look = outlook.look
     look.found[0] += sign * there
     look.with_share[0] += sign * np.int64(there >= look.share[0])
     look.with_more[0] += sign * np.int64(there > look.share[0])
 
 
 @compiled
-def look_at(o: Outlook, demand: int, tasks: int, nodes: int) -> None:
+def look_at(outlook: Outlook, demand: int, tasks: int, nodes: int) -> None:
     """Find how many tasks of a job fit on each node: of `tasks` tasks of a demand, on `nodes` nodes or, if 0, any."""
-    look = o.look
+    look = outlook.look
     look.demand[0], look.tasks[0], look.least[0], look.nodes[0] = demand, tasks, tasks, nodes
     look.share[0], look.larger[0] = tasks // max(nodes, 1), tasks % max(nodes, 1)
     look.found[0], look.with_share[0], look.with_more[0] = 0, 0, 0
-    for node in range(o.there.size):
-        o.there[node] = room_at(o, node)
-        count_in(o, o.there[node], np.int64(1))
+    for node in range(outlook.there.size):
+        outlook.there[node] = room_at(outlook, node)
+        count_in(outlook, outlook.there[node], np.int64(1))
 
 
 @compiled
-def copy_free(o: Outlook, free: np.ndarray) -> None:
+def copy_free(outlook: Outlook, free: np.ndarray) -> None:
     """Let as much be free as in another outlook, [N, R]."""
-    for node in range(o.there.size):
-        for r in range(o.demand.shape[1]):
-            o.free[node, r] = free[node, r]
+    for node in range(outlook.there.size):
+        for r in range(outlook.demand.shape[1]):
+            outlook.free[node, r] = free[node, r]
 
 
 @compiled
-def keep_less(o: Outlook, free: np.ndarray) -> None:
+def keep_less(outlook: Outlook, free: np.ndarray) -> None:
     """Let no more be free than in another outlook, [N, R]."""
-    for node in range(o.there.size):
-        for r in range(o.demand.shape[1]):
-            o.free[node, r] = min(o.free[node, r], free[node, r])
+    for node in range(outlook.there.size):
+        for r in range(outlook.demand.shape[1]):
+            outlook.free[node, r] = min(outlook.free[node, r], free[node, r])
 
 
 @inlined
-def all_fit(o: Outlook) -> bool:
+def all_fit(outlook: Outlook) -> bool:
     """Return whether as many tasks of the job as must fit at once, on as many nodes as it states."""
-    look = o.look
+    look = outlook.look
     if look.nodes[0] == 0:
         return look.found[0] >= look.least[0]
     return look.with_share[0] >= look.nodes[0] and look.with_more[0] >= look.larger[0]
 
 
 @inlined
-def take_amount(o: Outlook, node: int, demand: int, count: int) -> None:
+def take_amount(outlook: Outlook, node: int, demand: int, count: int) -> None:
     """Take so many times a demand of what a node has free; give it back if below 0."""
-    for r in range(o.demand.shape[1]):
-        amount = count * o.demand[demand, r]
-        o.free[node, r] -= amount
-        o.total[r] -= amount
+    for r in range(outlook.demand.shape[1]):
+        amount = count * outlook.demand[demand, r]
+        outlook.free[node, r] -= amount
+        outlook.total[r] -= amount
 
 
 @inlined
-def may_fit(o: Outlook, demand: int, tasks: int) -> bool:
+def may_fit(outlook: Outlook, demand: int, tasks: int) -> bool:
     """Return whether all nodes together have enough free for so many tasks; if not, they fit nowhere."""
     found = True
-    for r in range(o.demand.shape[1]):
-        needed = o.demand[demand, r]
+    for r in range(outlook.demand.shape[1]):
+        needed = outlook.demand[demand, r]
         if needed > 0:
-            found &= o.total[r] // needed >= tasks
+            found &= outlook.total[r] // needed >= tasks
     return found
 
 
 @compiled
 def take_rows(
-    o: Outlook, rows: Records, first: int, tasks: int, demand: int, sign: int, keeps_least: bool
+    outlook: Outlook, rows: Records, first: int, tasks: int, demand: int, sign: int, keeps_least: bool
 ) -> None:
     """Take (sign 1) or give back (-1) what so many tasks hold, which lie as the rows from `first` on say.
 
@@ -146,37 +146,37 @@ def take_rows(
     while left > 0:
         here, node = rows.tasks[i], rows.node[i]
         if here > 0:
-            take_amount(o, node, demand, sign * here)
-            before, there = o.there[node], room_at(o, node)
+            take_amount(outlook, node, demand, sign * here)
+            before, there = outlook.there[node], room_at(outlook, node)
             if keeps_least:
                 there = min(there, before)
             if there != before:
-                count_in(o, before, np.int64(-1))
-                count_in(o, there, np.int64(1))
-                o.there[node] = there
+                count_in(outlook, before, np.int64(-1))
+                count_in(outlook, there, np.int64(1))
+                outlook.there[node] = there
         left -= here
         i += 1
 
 
 @compiled
-def choose_nodes(o: Outlook, rows: Records, first: int, count: int) -> None:
+def choose_nodes(outlook: Outlook, rows: Records, first: int, count: int) -> None:
     """Write into the rows from `first` on where `count` tasks of the job go, which fit: nodes in order of id.
 
     There are `count` rows; those that are not needed have no tasks.
     """
-    look, i, left = o.look, first, count
+    look, i, left = outlook.look, first, count
     nodes, larger = look.nodes[0], look.larger[0]
-    for node in range(o.there.size):
+    for node in range(outlook.there.size):
         if left == 0:
             break
-        here = min(o.there[node], left)
+        here = min(outlook.there[node], left)
         if nodes > 0:
             here = np.int64(0)
-            if larger > 0 and o.there[node] > look.share[0]:
+            if larger > 0 and outlook.there[node] > look.share[0]:
                 here = look.share[0] + 1
                 larger -= 1
                 nodes -= 1
-            elif nodes > larger and o.there[node] >= look.share[0]:
+            elif nodes > larger and outlook.there[node] >= look.share[0]:
                 here = look.share[0]
                 nodes -= 1
         if here > 0:

@@ -189,65 +189,65 @@ def make_monitor(slots: np.ndarray, resources: int, **settings: Any) -> Monitor:
 
 
 @inlined
-def on_report(w: World, m: Monitor, t: int) -> None:
+def on_report(w: World, monitor: Monitor, t: int) -> None:
     """For step 2: note a node's report: how long a task waits there, its busy slots, and up to two resources."""
     node, busy, generation, wait, r1, entries1, scarcity1, r2, entries2, scarcity2 = read_wait_report(w)
     if not is_current(w, node, generation):
         return
-    if is_newest(w, m.newest, node):
-        note_load(m, node, wait, busy)
+    if is_newest(w, monitor.newest, node):
+        note_load(monitor, node, wait, busy)
     for r, entries, scarcity in ((r1, entries1, scarcity1), (r2, entries2, scarcity2)):
-        if r != NONE and number_of(w) >= m.newest_of[node, r]:
-            m.newest_of[node, r] = number_of(w)
-            note_demand(m, node, r, entries, scarcity)
-    expect_table(w, m, t)
+        if r != NONE and number_of(w) >= monitor.newest_of[node, r]:
+            monitor.newest_of[node, r] = number_of(w)
+            note_demand(monitor, node, r, entries, scarcity)
+    expect_table(w, monitor, t)
 
 
 @compiled
-def on_reports(w: World, m: Monitor, c: Contention, t: int) -> None:
+def on_reports(w: World, monitor: Monitor, contention: Contention, t: int) -> None:
     """For step 2: note the reports of a heartbeat, which arrive in one event."""
-    rows = c.loads
-    for i in range(c.round.loads[0]):
-        note_load(m, rows.node[i], rows.wait[i], rows.busy[i])
-    for r in range(m.demand.size):
-        m.demand[r] += c.more[0, r]
-        m.pressure[r] += c.more[1, r]
-        c.more[0, r], c.more[1, r] = 0, 0
-    w.queue.now.events[0] += c.round.messages[0] - 1
-    c.round.messages[0], c.round.loads[0] = 0, 0
-    expect_table(w, m, t)
+    rows = contention.loads
+    for i in range(contention.round.loads[0]):
+        note_load(monitor, rows.node[i], rows.wait[i], rows.busy[i])
+    for r in range(monitor.demand.size):
+        monitor.demand[r] += contention.more[0, r]
+        monitor.pressure[r] += contention.more[1, r]
+        contention.more[0, r], contention.more[1, r] = 0, 0
+    w.queue.now.events[0] += contention.round.messages[0] - 1
+    contention.round.messages[0], contention.round.loads[0] = 0, 0
+    expect_table(w, monitor, t)
 
 
 @inlined
-def note_load(m: Monitor, node: int, wait: int, busy: int) -> None:
+def note_load(monitor: Monitor, node: int, wait: int, busy: int) -> None:
     """Note a node's expected wait and its busy slots."""
-    m.wait[node] = wait
-    m.total.busy[0] += busy - m.busy[node]
-    m.busy[node] = busy
+    monitor.wait[node] = wait
+    monitor.total.busy[0] += busy - monitor.busy[node]
+    monitor.busy[node] = busy
 
 
 @inlined
-def note_demand(m: Monitor, node: int, r: int, entries: int, scarcity: int) -> None:
+def note_demand(monitor: Monitor, node: int, r: int, entries: int, scarcity: int) -> None:
     """Note a node's report of a resource."""
-    m.demand[r] += entries - m.reported[0, node, r]
-    m.pressure[r] += scarcity - m.reported[1, node, r]
-    m.reported[0, node, r], m.reported[1, node, r] = entries, scarcity
+    monitor.demand[r] += entries - monitor.reported[0, node, r]
+    monitor.pressure[r] += scarcity - monitor.reported[1, node, r]
+    monitor.reported[0, node, r], monitor.reported[1, node, r] = entries, scarcity
 
 
 @compiled
-def on_node_state(w: World, m: Monitor, node: int, was_down: bool) -> None:
+def on_node_state(w: World, monitor: Monitor, node: int, was_down: bool) -> None:
     """Remove a node's reports: it is known to be down, or up again, and its queue is lost.
 
     The table shows it when the next report arrives: failures are background events and cause no other events
     (actors/failures.py).
     """
     sign = np.int64(was_down) - np.int64(is_known_down(w, node))
-    m.total.nodes[0] += sign
-    m.total.slots[0] += sign * m.slots[node]
-    m.total.busy[0] -= m.busy[node]
-    m.wait[node], m.busy[node] = 0, 0
-    for r in range(m.demand.size):
-        note_demand(m, node, r, np.int64(0), np.int64(0))
+    monitor.total.nodes[0] += sign
+    monitor.total.slots[0] += sign * monitor.slots[node]
+    monitor.total.busy[0] -= monitor.busy[node]
+    monitor.wait[node], monitor.busy[node] = 0, 0
+    for r in range(monitor.demand.size):
+        note_demand(monitor, node, r, np.int64(0), np.int64(0))
 
 
 @inlined
@@ -261,51 +261,53 @@ def expect_table(w: World, m: Monitor, t: int) -> None:
 
 
 @compiled
-def on_monitor(w: World, m: Monitor, t: int, me: int) -> None:
+def on_monitor(w: World, monitor: Monitor, t: int, me: int) -> None:
     """Step 2: make a new table, log it, and announce what has changed in it."""
-    total, place = m.total, m.total.rows[0] * (1 + 2 * m.demand.size)
+    total, place = monitor.total, monitor.total.rows[0] * (1 + 2 * monitor.demand.size)
     total.waits[0] = 0
     total.rows[0] += 1
-    m.log[place] = t
-    for r in range(m.demand.size):
-        crv = crv_at(m, r)
-        m.log[place + 1 + r], m.log[place + 1 + m.demand.size + r] = m.demand[r], crv
-        shown = crv if crv > m.threshold else np.int64(0)
-        if not m.static and shown != m.announced[r]:
-            m.announced[r] = shown
+    monitor.log[place] = t
+    for r in range(monitor.demand.size):
+        crv = crv_at(monitor, r)
+        monitor.log[place + 1 + r], monitor.log[place + 1 + monitor.demand.size + r] = monitor.demand[r], crv
+        shown = crv if crv > monitor.threshold else np.int64(0)
+        if not monitor.static and shown != monitor.announced[r]:
+            monitor.announced[r] = shown
             send_announced(w, t, me, np.int64(r), shown, NONE)
-    counts = np.int64(m.load_gate == 0.0 or total.busy[0] > m.load_gate * total.slots[0])
+    counts = np.int64(monitor.load_gate == 0.0 or total.busy[0] > monitor.load_gate * total.slots[0])
     if counts != total.open[0]:
         total.open[0] = counts
         send_announced(w, t, me, NONE, NONE, counts)
 
 
 @inlined
-def crv_at(m: Monitor, r: int) -> int:
+def crv_at(monitor: Monitor, r: int) -> int:
     """Step 2: the CRV of a resource, in UNIT."""
-    share = float(SHARE) * max(m.total.nodes[0], 1)
-    return np.int64(min(m.pressure[r] / share * float(UNIT), MOST_CRV))
+    share = float(SHARE) * max(monitor.total.nodes[0], 1)
+    return np.int64(min(monitor.pressure[r] / share * float(UNIT), MOST_CRV))
 
 
 @inlined
-def lacks_log(m: Monitor) -> bool:
+def lacks_log(monitor: Monitor) -> bool:
     """Whether the log is full."""
-    return m.log.size - m.total.rows[0] * (1 + 2 * m.demand.size) < 1 + 2 * m.demand.size
+    return (
+        monitor.log.size - monitor.total.rows[0] * (1 + 2 * monitor.demand.size) < 1 + 2 * monitor.demand.size
+    )
 
 
-def grow_log(m: Monitor) -> Monitor:
+def grow_log(monitor: Monitor) -> Monitor:
     """The same monitor with twice the space for the log, if that is full."""
-    if not lacks_log(m):
-        return m
-    return m._replace(log=np.concatenate([m.log, np.zeros_like(m.log)]))
+    if not lacks_log(monitor):
+        return monitor
+    return monitor._replace(log=np.concatenate([monitor.log, np.zeros_like(monitor.log)]))
 
 
-def pressure_of(w: World, m: Monitor, names: list[str]) -> Pressure | None:
+def pressure_of(w: World, monitor: Monitor, names: list[str]) -> Pressure | None:
     """The table over time, of resources with these names; None in a partition without the monitor."""
     if not is_here(w.queue, w.queue.seq.size - 2):
         return None
     resources = len(names)
-    rows = m.log[: int(m.total.rows[0]) * (1 + 2 * resources)].reshape(-1, 1 + 2 * resources)
+    rows = monitor.log[: int(monitor.total.rows[0]) * (1 + 2 * resources)].reshape(-1, 1 + 2 * resources)
     demand, crv = rows[:, 1 : 1 + resources], rows[:, 1 + resources :] / float(UNIT)
     supply = np.divide(demand, crv, out=np.full(demand.shape, np.nan), where=crv > 0)
     return Pressure(rows[:, 0].copy(), names, demand.copy(), supply, crv)

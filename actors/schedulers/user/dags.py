@@ -176,36 +176,36 @@ def collect(w: DagWorld, p: Manager, numbers: np.ndarray, amounts: np.ndarray, a
         amounts: [K, R + 1] what the job holds, in billionths, and its work left, ns of the cluster.
         at: [3] time and kind of the event, and the machine whose heartbeat it is, else NONE.
     """
-    m, stages, now = p.matcher, w.stages, w.queue.now
+    matcher, stages, now = p.matcher, w.stages, w.queue.now
     at[0], at[1], at[2] = now.time[0], now.kind[0], read_free(w) if now.kind[0] == FREE else NONE
     count, resources = np.int64(0), w.tasks.demand.shape[1]
-    for i in range(end_of_active(m, ONLY)):
-        job = m.active[i]
-        stage = m.run.first[job]
+    for i in range(end_of_active(matcher, ONLY)):
+        job = matcher.active[i]
+        stage = matcher.run.first[job]
         while stage != NONE:
             if count < numbers.shape[1]:
                 numbers[0, count], numbers[1, count] = stage, w.tasks.ready[stage]
                 numbers[2, count], numbers[3, count] = p.plan.packing.running[stage], stages.unfinished[stage]
-                numbers[4, count] = 1 if fits_somewhere(w, m, stage, at) else 0
+                numbers[4, count] = 1 if fits_somewhere(w, matcher, stage, at) else 0
                 numbers[5, count] = w.jobs.unfinished[job]
                 numbers[6, count] = w.inputs.fetching[stage] if w.inputs.active == 1 else 0
                 for r in range(resources):
-                    amounts[count, r] = m.used[job, r]
-                amounts[count, resources] = m.left[job]
+                    amounts[count, r] = matcher.used[job, r]
+                amounts[count, resources] = matcher.left[job]
             count += 1
-            stage = m.run.next[stage]
+            stage = matcher.run.next[stage]
     if count <= numbers.shape[1]:
         w.counts[N_MATCHES] += 1
-        forget_dirty(w, m, ONLY)
+        forget_dirty(w, matcher, ONLY)
     return count
 
 
 @inlined
-def fits_somewhere(w: DagWorld, m: Matcher, stage: int, at: np.ndarray) -> bool:
+def fits_somewhere(w: DagWorld, matcher: Matcher, stage: int, at: np.ndarray) -> bool:
     """Whether a machine that the class sees has room for a task of a stage."""
     if at[1] == FREE:
         return fits(w, stage, at[2])
-    return next_with_room(w, m, ONLY, stage, np.int64(0)) < w.nodes.size
+    return next_with_room(w, matcher, ONLY, stage, np.int64(0)) < w.nodes.size
 
 
 @entry
