@@ -50,7 +50,7 @@ FAULT = np.dtype(
         ("since", "i8"),  # when the generation known to be up came up
     ]
 )
-# A task that runs: where, from when to when, its neighbours among those of its node. Or one that is to be run again.
+# A task that runs, or is to run again: where, from when to when, its neighbours among those of its node.
 # `history`: how often it was evicted, above `PROGRESS_BITS` bits of what of it is done (actors/nodes/preemption.py).
 # `sent`: the key of the newest message of its scheduler about it, PLACED or CANCEL, that has come.
 TASK_STATE = np.dtype(

@@ -30,7 +30,7 @@ class Declared(NamedTuple):
         return np.full(sizes[self.what] * self.times, self.value)
 
     def longer(self, array: Any, was: Sizes, now: Sizes) -> Any:
-        """Return the array with as many elements as there are `now`; what does not grow is not among these."""
+        """Return the array with as many elements as there are `now`; arrays that do not grow are not among these."""
         if self.what not in now:
             return array
         added = (now[self.what] - was[self.what]) * self.times

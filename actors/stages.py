@@ -1,4 +1,4 @@
-"""Stages of DAG jobs: which wait for which, and what lost output must be made again. As who schedules them knows it.
+"""Stages of DAG jobs: which wait for which, and what lost output must be made again, as far as the scheduler knows.
 
 A stage is a set of tasks. It waits for its parents; over a one-to-one edge task i waits for task i of the parent alone.
 To a scheduler of jobs a stage is a job, all of which waits for all tasks of its parents.

@@ -38,8 +38,8 @@ AREAS = {
     "policies of jobs": ("actors/schedulers/jobs",),
     "policies of coflows": ("actors/schedulers/coflows",),
     "policies of DAG jobs": ("actors/schedulers/dags", "actors/machines"),
-    "nodes": ("actors/nodes",),
-    "fabric and transfers": ("actors/fabric", "actors/transfers"),
+    "nodes": ("actors/nodes", "actors/failures.py", "actors/constraints.py", "actors/resources.py"),
+    "fabric and transfers": ("actors/fabric", "actors/transfers", "actors/inputs.py", "actors/stages.py"),
     "readers": ("workloads/readers",),
 }
 MAP = "mutation-map.json"
@@ -146,7 +146,7 @@ def draw(count: int, seed: int, reached: dict[str, Any]) -> list[Mutation]:
         there = [
             Mutation(area, path.relative_to(ROOT).as_posix(), line, kind, number)
             for folder in folders
-            for path in sorted((ROOT / folder).rglob("*.py"))
+            for path in sorted((ROOT / folder).rglob("*.py")) or [ROOT / folder]
             for number, (line, kind, _) in enumerate(changes(ast.parse(path.read_text())))
             if reached.get(path.relative_to(ROOT).as_posix(), {}).get(str(line)) != []
         ]

@@ -7,7 +7,7 @@ The folder has one for each size of the data (``2g``, ``10g``, ...), and these f
 from parent to child), ``task_duration_q.npy`` (by stage, wave and number of executors a list of ms) and perhaps
 ``stage_id_to_node_idx_map_q.npy`` (Spark's numbers of stages). All but the first hold pickles, which are programs. The
 unpickler here knows three of NumPy's names and puts a class of this file in place of each, so that nothing that a file
-names is imported or called. It does not limit memory: convert files of whom you know.
+names is imported or called. It does not limit memory: convert only files from a source that you trust.
 """
 
 import io
@@ -96,6 +96,17 @@ def durations_of(
         raise InputError(wrong, file=path) from None
 
 
+def stages_of_spark(path: Path, stages: int) -> dict[int, int]:
+    """Return the number that Spark gives each stage."""
+    try:
+        found = {int(stage): int(number) for number, stage in unpickled(path).items()}
+    except (AttributeError, TypeError, ValueError) as error:
+        raise InputError(f"is not a dictionary of numbers of stages ({error!r})", file=path) from None
+    if sorted(found) != list(range(stages)):
+        raise InputError(f"is of the stages {sorted(found)}; want 0 to {stages - 1}", file=path)
+    return found
+
+
 def tables_of(folder: Path) -> tuple[pa.Table, pa.Table]:
     """Return the durations and the edges of all queries of a folder of sizes, or of one size."""
     durations, edges = [], []
@@ -108,7 +119,7 @@ def tables_of(folder: Path) -> tuple[pa.Table, pa.Table]:
             names = size / f"stage_id_to_node_idx_map_{query}.npy"
             spark = dict(zip(range(stages), range(stages), strict=True))
             if names.exists():
-                spark = {int(stage): int(number) for number, stage in unpickled(names).items()}
+                spark = stages_of_spark(names, stages)
             edges += [(*begin, *edge) for edge in between]
             rows = durations_of(size / f"task_duration_{query}.npy", stages, spark)
             durations += [(*begin, *row) for row in rows]

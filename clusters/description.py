@@ -144,7 +144,7 @@ def columns_from_table(
     slots: int | None,
     counts: Mapping[str, int] | None = None,
 ) -> Described:
-    """Return the nodes of a table, or as many as asked for (`clusters.description`); errors name `path`."""
+    """Return the nodes of a table, or as many as asked for (`scaled`, `with_counts`); errors name `path`."""
     schema = cluster_schema(table.column_names)
     _known_keys(table.column_names, schema.names, path, "")
     check_whole("nodes", table.num_rows, MAX_NODES, file=path)

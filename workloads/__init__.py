@@ -14,7 +14,7 @@
 `workloads.published_cutoffs`            cut-offs and partitions of the published traces
 ===========================  =====================================================================
 
-As the lowest package it also holds what all others share: `workloads.errors` (`InputError`),
-`workloads.units` (quantities as users write them), `workloads.hints` (nearest names), `workloads.groups`
-(largest remainder), `workloads.arrow` (NumPy to Arrow and back) and `workloads.doing` (what is being done now).
+As the lowest package it also holds what all others share: `workloads.errors` (`InputError`), `workloads.units`
+(quantities as users write them), `workloads.hints` (nearest names), `workloads.groups` (rows in groups, largest
+remainder), `workloads.arrow` (NumPy to Arrow and back) and `workloads.doing` (what is being done now).
 """

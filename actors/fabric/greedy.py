@@ -29,7 +29,7 @@ A heap gives the flows in ascending order of their places, and each flow starts 
 *Updates of coflows* (`actors.fabric.updates`): flows that an update stops end without a message, as their agents have
 stopped them already. Bytes to be sent again are put back on their lines as if they had just arrived, and `fill_ports`
 serves them in their turn. The effect of a sender's update depends only on whether its flows had ended; the coordinator
-has received ends before the stop before the update.
+receives the ends that came before the stop before it receives the update.
 """
 
 from typing import NamedTuple
@@ -411,7 +411,7 @@ def flow_order(default: str) -> Parameter:
 class FlowOrder(NamedTuple):
     """The order of F flows between N ports; with `flow_order=ports` its arrays are not used."""
 
-    as_workload: bool  # else the order is that of `actors.fabric.greedy`
+    as_workload: bool  # else running flows of a coflow come first, then by ports
     flow: np.ndarray  # [F] coflow by coflow, the flows of each in the order of the workload
     # [F] the place of a flow among those that are served; for a running flow its level in `Matching`
     rank: np.ndarray

@@ -1,7 +1,7 @@
 """The exchange between machines, in compiled code: one partition of each sends the frames of all there.
 
 In each window it sends one message to each other machine: the frames of the partitions here (`actors.kernel.window`),
-of whose messages with those for partitions there; and it receives one from each.
+with only those of their messages that are for partitions there; and it receives one from each.
 """
 
 from collections.abc import Sequence

@@ -1,8 +1,9 @@
 """What the resource manager knows of tasks that it may evict: where they run, and what machines have without them.
 
 The tasks that may be evicted stand in a list of their machine, in the order in which they go: the lowest priority
-first, and of equals the one that was launched last, or first. `reach` is what a machine has free with all of them from
-some priority down, so that a machine without enough is passed at once. Priorities form at most `GROUPS` groups for it.
+first, and among equals the one that was launched last (or first, if the order says so). `reach` is what a machine has
+free with all of them from some priority down, so that a machine without enough is passed at once. Priorities form at
+most `GROUPS` groups for it.
 """
 
 from typing import NamedTuple

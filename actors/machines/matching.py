@@ -10,7 +10,7 @@ A scheduler of DAGs has three parts, which can be combined.
 A job that is altruistic launches, in the first place, not what fits into its share but what its plan says must start
 now (`actors.machines.carbyne_plan`); the rest of its share is left to the leftover part.
 
-With `packing` the task of all jobs is launched that suits a machine best (`actors.machines.matching`).
+With `packing` the task of all jobs is launched that suits a machine best (`Packing`).
 
 All of this is of the jobs of one band: those of a lower priority are served after it, in the same way.
 
@@ -197,7 +197,7 @@ class Matcher(NamedTuple):
     size: np.ndarray
     ceiling: np.ndarray  # [blocks, R] the most that a machine of a block of a manager's may have free
     pack: Packing
-    inter: int  # one of `actors.machines.matching`
+    inter: int  # DRF, FAIR, FIXED, LEAST_LEFT or QUEUES
     leftover: int
     packing: bool  # tasks of all jobs go by their values, and not by job
     prefers_local: bool  # of a stage tasks go first of which the part of the job's input is on the machine

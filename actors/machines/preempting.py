@@ -1,9 +1,9 @@
 """Preemption: the resource manager has running tasks of lower priority stopped for a task that fits on no machine.
 
 1. When all that fits has been launched for the jobs of a priority, the task whose turn it is, and that fits nowhere,
-   gets room: on one machine tasks of lower priority are evicted, of those that hold what is lacking the lowest priority
-   first, and of equals the one that was launched last, until it fits. If all of them would not suffice on any machine,
-   none is evicted, and the next task has its turn.
+   gets room: on one machine tasks of lower priority are evicted, of those that hold what is lacking the lowest
+   priority first, and among equals the one that was launched last, until it fits. If all of them would not suffice on
+   any machine, none is evicted, and the next task has its turn.
 2. The machine is the one where the highest priority that is evicted is the lowest; of these the one where what is
    evicted has run for the least time; of these the first. Of machines alike in priority the first `CANDIDATES` are
    compared.

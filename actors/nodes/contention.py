@@ -8,9 +8,7 @@ an entry without constraints, and a long one, has 0.
 Where an entry in the queue has a CRV above 0, the entry with the greatest CRV goes first, and among equals the one with
 the shortest remaining work; or, `weighted`, the one with the least remaining work over CRV, one of less than 1 counting
 as 1. No short entry is passed by more than `slack` times its estimate, as in actors/nodes/waiting.py. Elsewhere the
-queue is served as ever.
-
-What a node reports at a heartbeat is in actors/nodes/contention.py.
+queue is served as at other nodes.
 """
 
 import math
@@ -127,8 +125,8 @@ NODE = np.dtype(
 )
 
 
-# Nodes that have something to report, as places in a ring; and of the event that stands for the messages of a heartbeat
-# how many these are, and how many nodes' loads it brings.
+# A ring of the nodes that have something to report; and, for the event that stands for a heartbeat's messages, the
+# numbers of messages and of loads of nodes.
 ROUND = np.dtype([("next", "i8"), ("end", "i8"), ("messages", "i8"), ("loads", "i8")])
 LOAD = np.dtype([("node", "i8"), ("wait", "i8"), ("busy", "i8")])
 
@@ -363,7 +361,7 @@ def pick_by_crv(w: World, contention: Contention, node: int) -> tuple[int, int]:
 # What a node reports at a heartbeat: how long a task is expected to wait, and what its queue asks for.
 #
 # A node that has something new (also when a first slot falls idle, or the last idle one gets work) reports the expected
-# wait (actors/nodes/contention.py), and by resource how many queued entries ask for it and how scarce what they ask for
+# wait, and by resource how many queued entries ask for it and how scarce what they ask for
 # is. All schedulers receive it at the same time. A message has up to two resources. Where the schedulers are in the
 # node's partition, all messages take equally long and no node fails, one event stands for the messages of a heartbeat,
 # and counts as that number of events. It has the changes since the last reports, summed over the nodes: the messages

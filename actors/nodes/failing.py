@@ -227,7 +227,7 @@ def lose_fetch(w: HasInputs, t: int, node: int, task: int, lost: int, failed: in
 
 @inlined
 def note_runs_again(w: HasInputs, task: int, stage: int, lost_ns: int) -> None:
-    """Note that a task runs again that had ended: its output, which is lost, is not what it will have made.
+    """Note that an ended task runs again: its old output is lost, and the new run makes another.
 
     Args:
         lost_ns: the counter of the time that lost tasks had run, before that of its wholes.

@@ -1,8 +1,8 @@
 """Preemption: a task of higher priority takes the place of running ones of lower priority at its node.
 
 1. The entry whose turn it is does not fit, and would if some running tasks of lower priority ended: of those that hold
-   what is lacking the lowest priority goes first, and of equals the one that started last, until the entry fits. If all
-   of them would not suffice, none goes.
+   what is lacking the lowest priority goes first, and among equals the one that started last, until the entry fits. If
+   all of them would not suffice, none goes.
 2. A probe evicts nothing: the node asks for a task all the same, and evicts when the task comes. If what it could evict
    has gone by then, the task waits in the queue.
 3. An evicted task goes back to its scheduler, which places it again as one that a failure has lost. It starts from its

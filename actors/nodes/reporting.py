@@ -1,7 +1,7 @@
 """Heartbeats: a node reports its load at the first one after a change; those with nothing to report are left out.
 
-Where schedulers want to know it, a node reports besides what is free of each of its resources, or how many slots: what
-no task holds, less what the entries of its queue need, each as the most that a task of its job needs.
+If schedulers need it, a node also reports what is free of each of its resources, or how many slots: what no task
+holds, less what the entries of its queue need, each as the most that a task of its job needs.
 """
 
 from typing import NamedTuple

@@ -1,1 +1,1 @@
-"""The transfers of input between machines: a network beside resource managers."""
+"""The transfers of input between machines: a network beside resource managers, or schedulers of jobs."""

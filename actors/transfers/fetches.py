@@ -2,12 +2,11 @@
 
 1. A task asks for its input. Those of its stage that ask on its machine at the same instant fetch with it: one of them,
    the *leader*, stands for all.
-2. When all messages of an instant are handled, flows of new fetches begin (`SHARE`): how is the network's matter.
+2. When all messages of an instant are handled, flows of new fetches begin (`SHARE`; `fair.py`, `shuffles.py`).
 3. When the last flow of a fetch has ended, its machine gets a message.
 
-Where machines fail, a fetch that lacks what was on one of them is given up when that failure is detected
-(`actors.transfers.fetches`).
-Over pipelined edges further flows of a fetch begin as tasks of parents end (`actors.transfers.fetches`).
+Where machines fail, a fetch that lacks what was on one of them is given up when that failure is detected (`Breaks`).
+Over pipelined edges further flows of a fetch begin as tasks of parents end (`Outputs`).
 """
 
 from typing import NamedTuple
@@ -412,7 +411,7 @@ def bytes_of_pair(w: HasInputs, stage: int, e: int) -> float:
 
 @compiled
 def copies_from(w: HasInputs, stage: int, e: int, leader: int, task: int) -> int:
-    """Return for how many tasks of a fetch comes from where it does for `task` what they get over a one-to-one edge.
+    """Return how many tasks of a fetch get their one-to-one input from the same machine as `task`.
 
     0: one of those tasks comes before `task` in the fetch, so that they have been counted.
     """

@@ -59,7 +59,7 @@ from workloads.groups import rows_between
 
 # Runs of free rows: rows that lie side by side are taken from the longest run, until none is long enough.
 #
-# Then the host collects the rows that are free again, and makes more if few are (`actors.transfers.shuffles`).
+# Then the host collects the rows that are free again, and makes more if few are (`make_room`).
 
 
 class Runs(NamedTuple):

@@ -1,4 +1,4 @@
-"""The command line: the function of each command, errors in arguments, and exit codes."""
+"""The command line: how a command is called, errors in arguments, and exit codes."""
 
 from __future__ import annotations
 

@@ -116,7 +116,7 @@ def yahoo(
     excerpt's. Then a job has about 24,000 task-seconds in the mean, where the clusters say 65,357 and the
     excerpt has 28,618: a few jobs of thousands of long tasks make that mean. Long jobs have 98.4 % of them, as
     in the excerpt.
-    `workloads.generators.clustered` has the recipe, `workloads.generators.published` the comparison.
+    `workloads.generators.clustered` has the recipe, `closeness` the comparison.
     """
     if durations not in DURATIONS:
         hint = did_you_mean(durations, DURATIONS)
@@ -183,7 +183,7 @@ cloudera_c.__doc__ = (
 # The Facebook 2010 workload of Hawk and Eagle: 10 published clusters, all but 2 % of the jobs tiny.
 #
 # What stands in. The clusters' numbers of jobs are published and checked. Their task-seconds are recalled
-# from the same table and were not checked against the paper's text. What speaks for them: with the
+# from the same table and were not checked against the paper's text. Evidence for them: with the
 # published jobs they put 99.75 % of task-seconds in long jobs, and Hawk states 99.79 %. The quantiles are
 # of 2,000 jobs synthesised by Hawk's recipe, two thirds of them long: there a long job has 9 times the
 # work of a short one, in the clusters 19,000 times.

@@ -35,7 +35,7 @@ def describe(workload: JobWorkload | DagWorkload, nodes: Sequence[int] = ()) -> 
     time. ``offered_load`` is the load by number of one-slot nodes. Both are None when all jobs arrive at once.
     ``classes`` holds ``all`` and, where the workload has a cut-off, ``short`` and ``long``, each with
     quantiles of tasks per job, stated mean task duration, and the durations of their tasks. What jobs ask for beside
-    time is that of `requests.describe_requests`.
+    time is that of `describe_requests`.
     """
     submit_s = column(workload.jobs, "submit_s")
     num_tasks = column(workload.jobs, "num_tasks")

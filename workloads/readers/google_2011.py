@@ -6,7 +6,7 @@ known by their columns, and a header may name the columns. ``task_events`` is re
 the submission of each job; without it, users are of the first row of task 0. ``task_constraints`` become the jobs'
 constraints, ``machine_events`` and ``machine_attributes`` the cluster that these refer to; the content of all three is
 also written beside the workload. ``task_usage`` is not read. `workloads.readers.google_rules` has the rules by which
-events become jobs and tasks, `workloads.readers.google_rules` those of constraints and machines.
+events become jobs and tasks, and those of constraints and machines.
 
 The cut-off between short and long jobs, and the share of the nodes for long ones, are those of Hawk and Eagle.
 Hawk's evaluation has 506,460 jobs of this trace, without those that failed or are invalid [2]_. How it identified these

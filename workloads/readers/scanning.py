@@ -366,10 +366,10 @@ def _quoted(name: str) -> str:
     return f'"{name}"'
 
 
-# The row that DuckDB could not read. Its messages say which row that is, and not always its line; they have the row's
-# text in them, which may be any. So they are asked for the number alone, and the row is looked at here. DuckDB could
-# list all wrong rows, but would read to the end of a file that may not be a table, and its time for a line grows with
-# the square of the number of fields.
+# The row that DuckDB could not read. DuckDB's messages say which row that is, and not always its line; they have the
+# row's text in them, which can be any text. So they are asked for the number alone, and the row is looked at here.
+# DuckDB could list all wrong rows, but would read to the end of a file that may not be a table, and its time for a
+# line grows with the square of the number of fields.
 
 
 def _explained(

@@ -7,7 +7,7 @@
    launches it. Inside a job, stages go by their level, as in Tez.
 3. What is left goes to jobs in the same order, beyond their shares (`leftover`). With "over-share" it goes first to
    the job that is furthest over its share: the one with the largest max over resources of what it holds less its
-   share, over all there is; of equals the one that arrived first. As each task takes it further over, a job gets all
+   share, over all there is; among equals the one that arrived first. As each task takes it further over, a job gets all
    that it can use before the next one gets any. The public simulator of Carbyne's authors does so under DRF.
 
 Every end of a task takes O(jobs and their runnable stages).

@@ -244,7 +244,7 @@ def first_in_turn(w: World, p: Gangs) -> int:
     """Return the job whose turn it is; NONE if there is none.
 
     By shares: the first one of the tenant with the smallest share over its weight, of those whose first one would not
-    exceed their ceiling; of equals the tenant that is named first in the workload. A job for which others are ending
+    exceed their ceiling; among equals the tenant that is named first in the workload. A job for which others are ending
     has its turn before: else what is evicted could take the room again, as its tenant holds less then.
     """
     job = p.queue.first[0]
@@ -595,7 +595,7 @@ HANDLERS: Handlers = {
 # Preemption under schedulers of gangs: running jobs of lower priority end, so that the first one that waits starts.
 #
 # 1. The first job of the queue does not fit, and would if running gangs and tasks of other jobs ended that have a lower
-#    priority: of these the lowest priority goes first, and of equals what started last, until the job would fit. Of
+#    priority: of these the lowest priority goes first, and among equals what started last, until the job would fit. Of
 #    those chosen, what is not needed after all is spared, what was chosen last first. If all would not suffice, none
 #    ends.
 # 2. Gangs end as a whole. The scheduler sends CANCEL to the nodes of all that is to end, and counts with the room that

@@ -448,7 +448,7 @@ def choose_nodes(w: World, p: State, job: int, tasks: int, choice: Records) -> t
     for i in range(drawn):
         node = probing.nodes[i]
         wait = DOWN if is_known_down(w, node) else p.monitor.wait[node]
-        size = keep_least(choice, size, count, wait, i)  # of equals the one drawn last is the worst
+        size = keep_least(choice, size, count, wait, i)  # among equals the one drawn last is the worst
     total, up = 0.0, 0
     for i in range(count):
         choice.node[i] = probing.nodes[choice.node[i]]

@@ -227,7 +227,7 @@ def place_spread(w: World, p: Sampling, t: int, me: int, job: int, tasks: int) -
 
 @compiled
 def choose_per_task(p: Sampling, first: int, end: int, tasks: int) -> None:
-    """Step C, per-task sampling: choose for each the shortest queue of its own nodes; of equals the first asked."""
+    """Step C, per-task sampling: choose for each the shortest queue of its own nodes; among equals the first asked."""
     each = (end - first) // tasks
     for task in range(tasks):
         best = task * each
@@ -239,7 +239,7 @@ def choose_per_task(p: Sampling, first: int, end: int, tasks: int) -> None:
 
 @compiled
 def choose_of_all(p: Sampling, first: int, end: int, tasks: int) -> None:
-    """Step C, batch sampling: choose the `tasks` shortest queues of all nodes asked; of equals the first asked."""
+    """Step C, batch sampling: choose the `tasks` shortest queues of all nodes asked; among equals the first asked."""
     choice = p.choice
     size: int = 0
     for i in range(end - first):

@@ -1,6 +1,6 @@
 """Coflows by the wall clock: all bytes are sent, no flow is faster than its port, and times are those of `virtual`.
 
-How many coflows meet their deadlines depends on the machine: `benchmarks/live_coflows.py` measures it.
+How many coflows meet their deadlines depends on the machine: `python -m benchmarks.live coflows` measures it.
 """
 
 from __future__ import annotations

@@ -1,4 +1,5 @@
 import os
+import pickle
 import random
 from pathlib import Path
 
@@ -219,8 +220,11 @@ def test_what_the_script_makes_of_decimas_files_is_what_they_hold(tmp_path):
 
 
 class Harmful:
+    def __init__(self, call=os.mkdir, *arguments):
+        self.reduced = call, arguments or ("harm",)
+
     def __reduce__(self):
-        return os.mkdir, ("harm",)
+        return self.reduced
 
 
 @pytest.mark.parametrize(
@@ -232,6 +236,43 @@ def test_nothing_that_a_pickle_names_is_run(tmp_path, monkeypatch, harmful):
     with pytest.raises(InputError, match=r"task_duration_1\.npy: is not a dictionary"):
         tpch_profiles.tables_of(tmp_path)
     assert not (tmp_path / "harm").exists()
+
+
+@pytest.mark.parametrize("protocol", range(pickle.HIGHEST_PROTOCOL + 1))
+@pytest.mark.parametrize(
+    "harmful",
+    [
+        Harmful(),
+        Harmful(eval, "__import__('os').mkdir('harm')"),
+        Harmful(getattr, "harm", "upper"),
+        Harmful(__import__, "os"),
+        Harmful(np.ndarray.tofile, np.zeros(1), "harm"),
+    ],
+    ids=lambda harmful: harmful.reduced[0].__name__,
+)
+def test_no_protocol_of_pickles_runs_what_they_name(tmp_path, monkeypatch, harmful, protocol):
+    monkeypatch.chdir(tmp_path)
+    folder = save_pickles(tmp_path / "2g")
+    held = np.empty((), dtype=object)
+    held[()] = {0: harmful}
+    with (folder / "task_duration_1.npy").open("wb") as file:
+        np.lib.format.write_array_header_1_0(file, np.lib.format.header_data_from_array_1_0(held))
+        pickle.dump(held, file, protocol=protocol)
+    with pytest.raises(InputError, match=r"task_duration_1\.npy: is not a dictionary"):
+        tpch_profiles.tables_of(tmp_path)
+    assert not (tmp_path / "harm").exists()
+
+
+@pytest.mark.parametrize("spark", [7, "x", {"a": 0}, {0: 0, 1: 5}, {0: 0}, {0: None, 1: 1}, []])
+def test_a_broken_map_of_stages_is_named(tmp_path, spark):
+    save_pickles(tmp_path / "2g")
+    held = np.empty((), dtype=object)
+    held[()] = spark
+    np.save(tmp_path / "2g" / "stage_id_to_node_idx_map_1.npy", held, allow_pickle=True)
+    with pytest.raises(
+        InputError, match=r"stage_id_to_node_idx_map_1\.npy: is (not a dictionary|of the stages)"
+    ):
+        tpch_profiles.tables_of(tmp_path)
 
 
 NOT_A_PART = [None, "x", -1, [], {}, [None], {2: None}, {2: ["x"]}, {2: [[1]]}, {"x": [1]}]
