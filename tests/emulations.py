@@ -363,7 +363,7 @@ OBSERVED = dataclasses.replace(ALL_TASKS, timeline_period_s=5.0)
 
 
 # Jobs of a case. With 50, a straggler that nodes outlive a thousand times takes all of the time.
-SMALL, MODERATE = 10, 25
+SMALL = 10
 
 
 DELAY_S = 1.0  # a second, so that every hop shows in an example

@@ -409,11 +409,11 @@ def plan_kept(w: DagWorld, p: Plan, me: int, job: int, t: int, length: int) -> N
 
 
 @inlined
-def begin_of(w: DagWorld, p: SharePacking, i: int, t: int, direction: int, length: int) -> int:
+def begin_of(w: DagWorld, packing: SharePacking, i: int, t: int, direction: int, length: int) -> int:
     """Return when a batch that was packed begins, ns."""
     if direction == FORWARD:
-        return t + p.made.begin[i]
-    return t + length - p.made.begin[i] - w.tasks.estimate[p.made.stage[i]]
+        return t + packing.made.begin[i]
+    return t + length - packing.made.begin[i] - w.tasks.estimate[packing.made.stage[i]]
 
 
 @compiled
@@ -424,12 +424,7 @@ def adopt(w: DagWorld, p: Plan, job: int, t: int, direction: int, length: int) -
     for i in range(rows):
         stage = packing.made.stage[i]
         of_job.stage[first + i], of_job.tasks[first + i] = stage, packing.made.tasks[i]
-        begins = (
-            packing.made.begin[i]
-            if direction == FORWARD
-            else length - packing.made.begin[i] - w.tasks.estimate[stage]
-        )
-        of_job.begin[first + i] = t + begins
+        of_job.begin[first + i] = begin_of(w, packing, i, t, direction, length)
     if packing.num_able[0] > 0:
         for stage in range(w.first_stage[job], w.first_stage[job + 1]):
             left = packing.left[stage - w.first_stage[job]]

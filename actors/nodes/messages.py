@@ -171,7 +171,7 @@ FIELDS.update(
     second_scarcity="the scarcity of what these ask for",
 )
 
-NODE_BITS, BUSY_BITS, PART_BITS = MOST_ACTORS.bit_length() - 1, 20, 6
+NODE_BITS, BUSY_BITS = MOST_ACTORS.bit_length() - 1, 20
 RESOURCE_BITS, ENTRIES_BITS, SCARCITY_BITS = 6, 16, 41
 MOST_RESOURCES = (1 << RESOURCE_BITS) - 2  # as many as an int64 has bits for
 MOST_ENTRIES = np.int64((1 << ENTRIES_BITS) - 1)  # what a report states of a resource at the most

@@ -38,7 +38,6 @@ SCHEDULERS = {s.name: s for s in (*built_in_schedulers(), find_scheduler(FewestT
 NAMES = [*SCHEDULERS]
 CASES = (0, 1, 4, ALL)
 """Seeds of the cases of the quick ring."""
-NS = 1_000_000_000
 FAR_BELOW = 1 << 60
 """What a manager takes off the room of a machine that is down is more."""
 

@@ -10,7 +10,6 @@ from emu.results.comparison import Comparison
 
 POISSON = {"workload": "poisson", "workload_options": {"jobs": 40, "nodes": 8}, "nodes": 8}
 SETS = ("--set", "workload_options.jobs=40", "--set", "workload_options.nodes=8")
-RUN = ("run", "--scheduler", "random", "--in-process", "--nodes", "8", "--workload")
 
 
 def plan_of(*sets: str, **arguments: Any) -> Plan:

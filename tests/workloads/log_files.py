@@ -5,7 +5,6 @@ from __future__ import annotations
 from itertools import pairwise
 from pathlib import Path
 
-from workloads.errors import InputError
 from workloads.jobs import JobWorkload
 
 
@@ -22,17 +21,6 @@ def durations(workload: JobWorkload) -> list[list[float]]:
 
 def arrivals(workload: JobWorkload) -> list[float]:
     return workload.jobs["submit_s"].to_pylist()
-
-
-def assert_named(error: InputError, why: str) -> None:
-    """Check an error by a text such as ``line 4, run_time.*is not a number``; line and field may be left out."""
-    place, _, message = why.partition(".*")
-    line, _, field = place.partition(", ")
-    if line.startswith("line"):
-        assert error.line == int(line.split()[1])
-    if field:
-        assert error.field == field
-    assert message in error.message
 
 
 def jobs_of(workload: JobWorkload) -> list[tuple[float, list[float]]]:

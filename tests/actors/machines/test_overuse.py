@@ -33,7 +33,6 @@ from workloads.errors import InputError
 from workloads.stages import stages_schema
 from workloads.transform.primitives import with_tables
 
-NS = 1_000_000_000
 AT_ONCE = Network(0.0)
 ONE_MACHINE = build_cluster("one", [99], cpu_cores=[99.0])
 

@@ -15,16 +15,6 @@ def line(
     return f"{number} {submit_s} 0 {run_s} {processors} -1 -1 {processors} {run_s} -1 1 1 1 1 1 1 {preceding} {think_s}"
 
 
-CHAINS = [
-    line(1, 20, 1200, 1),
-    line(2, 20, 2100, 5, preceding=1, think_s=0),
-    line(7, 30, 60, 2),
-    line(3, 20, 900, 1, preceding=2, think_s=5),
-    line(4, 25, 10, 1, preceding=99),
-    line(5, 40, 10, 1, preceding=5),
-]
-
-
 def test_an_archive_has_one_log(tmp_path: Path) -> None:
     with zipfile.ZipFile(tmp_path / "log.zip", "w") as archive:
         archive.writestr("README", "About this log.")

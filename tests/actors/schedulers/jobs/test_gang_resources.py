@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import numpy as np
 import pytest
 from emulations import (
     NS,
@@ -23,22 +22,6 @@ def gpu_nodes(*gpus: int) -> Cluster:
     return build_cluster(
         "gpus", [1] * len(gpus), cpu_cores=4.0, **{"attr:gpus": encode_texts([*map(str, gpus)])}
     )
-
-
-# Two nodes of four cores, the first of which has two GPUs. A message takes 1 s: a job that is placed at t starts at
-# t + 1, and its end is known two messages after it has run. Nodes are filled in order.
-TASKS, RUN_S = [2, 1, 1, 1, 1, 2, 1], [10.0, 5, 20, 20, 6, 4, 16]
-BY_HAND = make_workload(
-    "by hand",
-    np.arange(7),
-    TASKS,
-    np.repeat(RUN_S, TASKS),
-    requests=Requests(
-        {"cpu_cores": [1.0, 3, 1, 1, 1, 3, 1], "attr:gpus": [1.0, 1, 0, 0, 0, 0, 0]},
-        gang_nodes=[0, 0, 0, 0, 0, 2, 0],
-        requested_s=[12.0, *RUN_S[1:]],
-    ),
-)
 
 
 @pytest.mark.parametrize("nodes", [0, 2])
