@@ -149,14 +149,14 @@ def test_ctrl_c_stops_all_actors(folder: Path) -> None:
         text=True,
         env={**os.environ, "PYTHONPATH": "", "RAY_raylet_start_wait_time_s": "60"},
     )
-    until(lambda: len(below(process.pid, "ray::LiveHost")) == 2 or process.poll() is not None)
-    actors = below(process.pid, "ray::LiveHost")
+    until(lambda: len(below(process.pid, "ray::Host")) == 2 or process.poll() is not None)
+    actors = below(process.pid, "ray::Host")
     process.send_signal(signal.SIGINT)  # into the run, or into its preparation: both must end
     out, err = process.communicate(timeout=PATIENCE_S)
     assert (process.returncode, out) == (130, ""), err
     assert json.loads((folder / "r" / "manifest.json").read_text())["status"] == "interrupted"
     assert len(actors) == 2
-    until(lambda: not any(title_of(pid).startswith("ray::LiveHost") for pid in actors))
+    until(lambda: not any(title_of(pid).startswith("ray::Host") for pid in actors))
 
 
 def until(true: Callable[[], bool]) -> None:
