@@ -1,12 +1,12 @@
 """Engine time of schedulers in several checkouts, run in turn: seconds of CPU from the first event to the last.
 
     python -m benchmarks.beside --checkouts ../before,. [--schedulers sparrow,eagle] [--repeats 5] [--tasks 1000000]
-        [--nodes 15000] [--coflows]
+        [--nodes 15000]
 
-With `--coflows` the schedulers are of coflows. Each run is a process of its own, whose code is compiled already. The
-first checkout is the one that the others are compared with: a ratio above 1 is slower. `ratio` is the median over
-rounds of the ratio within a round, since a machine that others use is slower for minutes; `best` is the ratio of the
-least of each.
+Schedulers of jobs run `yahoo` on so many nodes, those of coflows 150 ports, those of DAG jobs 100 machines. Each run
+is a process of its own, whose code is compiled already. The first checkout is the one that the others are compared
+with: a ratio above 1 is slower. `ratio` is the median over rounds of the ratio within a round, since a machine that
+others use is slower for minutes; `best` is the ratio of the least of each.
 """
 
 from __future__ import annotations
@@ -27,10 +27,15 @@ RUN = """
 import json, sys, time
 time.perf_counter = time.process_time
 import emu
+from actors.schedulers.registry import find_scheduler
 scheduler, tasks, nodes = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])
-if sys.argv[4] == "coflows":
+family = find_scheduler(scheduler).family
+if family == "coflows":
     options = {"coflows": max(tasks // 200, 10), "ports": 150}
     result = emu.run(scheduler, "synthetic-coflows", in_process=True, workload_options=options)
+elif family == "dags":
+    options = {"jobs": max(tasks // 110, 10)}
+    result = emu.run(scheduler, "query-dags", 100, in_process=True, workload_options=options)
 else:
     options = {"jobs": max(tasks // 40, 10), "nodes": nodes, "seed": 0}
     result = emu.run(scheduler, "yahoo", nodes, in_process=True, workload_options=options)
@@ -49,9 +54,9 @@ def main() -> int:
     """Print a line for each scheduler and checkout; exit code 1 if one handled other events than the first."""
     schedulers = ("sparrow", "hawk", "eagle", "central-lwl", "dist-lwl")
     size = {"tasks": 1_000_000, "nodes": 15_000}
-    asked = options(__doc__, checkouts=(".",), schedulers=schedulers, coflows=False, repeats=5, **size)
+    asked = options(__doc__, checkouts=(".",), schedulers=schedulers, repeats=5, **size)
     roots = [Path(path).resolve() for path in asked.checkouts]
-    family, same = "coflows" if asked.coflows else "jobs", True
+    same = True
     print(f"{'scheduler':<14}{'checkout':<34}{'median s':>10}{'least s':>10}{'ratio':>8}{'best':>8}")
     with tempfile.TemporaryDirectory() as folder:
         caches = {root: str(Path(folder, str(i))) for i, root in enumerate(roots)}
@@ -59,12 +64,10 @@ def main() -> int:
             took: dict[Path, list[float]] = {root: [] for root in roots}
             events = {}
             for root in roots:
-                run_once(root, caches[root], scheduler, 1000, 100, family)  # compiles
+                run_once(root, caches[root], scheduler, 1000, 100)  # compiles
             for _ in tqdm(range(asked.repeats), desc=scheduler, disable=None, leave=False):
                 for root in roots:
-                    seconds, events[root] = run_once(
-                        root, caches[root], scheduler, asked.tasks, asked.nodes, family
-                    )
+                    seconds, events[root] = run_once(root, caches[root], scheduler, asked.tasks, asked.nodes)
                     took[root].append(seconds)
             first = took[roots[0]]
             for root in roots:
