@@ -12,7 +12,7 @@ import sys
 from collections.abc import Callable, Iterable
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from emu.columns import Column
 from emu.configuration.config_file import as_toml
@@ -21,7 +21,10 @@ from emu.configuration.ineffective_values import needs_text
 from emu.configuration.key_types import KINDS, Key
 from emu.configuration.keys import KEYS, PARAMETERS
 from emu.families.family import Family
-from emu.families.registry import families
+from emu.families.registry import FAMILIES, families
+
+if TYPE_CHECKING:
+    from actors.kernel.message_kinds import Kind
 
 SETTINGS = Path(__file__).parents[1] / "configuration" / "settings.py"
 _TYPES = {
@@ -82,13 +85,19 @@ def _event_columns() -> str:
     return _columns(COLUMNS)
 
 
+def _kinds() -> dict[int, Kind]:
+    """Return the kinds of events of Emu's families by number; this process may have imported others."""
+    from actors.hosting.recorded import RECORDED
+
+    return {n: kind for n, kind in sorted(RECORDED.items()) if set(kind.family.split()) <= FAMILIES.keys()}
+
+
 def _recorded(notes: bool) -> str:
     """Return the table of the kinds of messages, or of the notes, that runs record."""
-    from actors.hosting.recorded import RECORDED
     from actors.kernel.trace import NOTES
 
     rows = []
-    for number, kind in sorted(RECORDED.items()):
+    for number, kind in _kinds().items():
         if (number in NOTES) == notes:
             numbers = (re.sub(":float|:or_none", "", kind.columns.get(name, "")) for name in "abcd")
             rows.append([f"`{kind.name}`", kind.family.replace(" ", ", ") or "all", kind.about, *numbers])
@@ -97,10 +106,9 @@ def _recorded(notes: bool) -> str:
 
 
 def _event_fields() -> str:
-    from actors.hosting.recorded import RECORDED
     from actors.kernel.message_kinds import FIELDS
 
-    fields = {name for kind in RECORDED.values() for name in kind.fields}
+    fields = {name for kind in _kinds().values() for name in kind.fields}
     return _table(["field", "meaning"], [[f"`{name}`", FIELDS[name]] for name in sorted(fields)])
 
 
