@@ -5,6 +5,7 @@ One process makes it, the others open it by way of that one's process.
 
 import mmap
 import os
+from abc import ABC, abstractmethod
 from pathlib import Path
 from typing import NamedTuple
 
@@ -50,16 +51,16 @@ def offer_words(words: int) -> Place:
     return Place(os.getpid(), file)
 
 
-class SharingPartition(Partition):
+class SharingPartition(Partition, ABC):
     """One of several partitions, which shares memory with those of its machine.
 
     `can_share` may be called at any time, all else after `join`. One offers memory, each takes part in it by a method
     `share_memory` of its own, and then the first withdraws it.
     """
 
+    @abstractmethod
     def shared_words(self) -> int:
         """Return how many words the partitions of a machine share."""
-        raise NotImplementedError
 
     def can_share(self, place: Place | None = None) -> bool:
         """Return whether this process can share memory, and open that of another."""

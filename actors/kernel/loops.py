@@ -10,7 +10,7 @@ of the state that has the type of the argument. The loop is compiled as if it ha
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, get_type_hints
 
-from actors.kernel.compiled import entry, is_plain
+from actors.kernel.compiled import entry
 from actors.kernel.cost import take
 from actors.kernel.messages import read_job
 from actors.kernel.queue import GROW, RUNNING
@@ -100,7 +100,7 @@ def _cases(
 
 def code_of_call(handler: Handler, known: Mapping[str, str], state: Any, names: dict[str, Any]) -> str:
     """Return the code that calls a handler; its name is added to `names`."""
-    function: Any = handler if is_plain() else handler.py_func  # type: ignore[attr-defined]
+    function = getattr(handler, "py_func", handler)  # what a compiled function was made of
     name = f"{function.__module__}.{function.__qualname__}"
     names[name.replace(".", "_")] = handler
     hints, code = get_type_hints(function), function.__code__
